@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport,
     ObjectWatcher, ReadinessError,
 };
 use purlin::model::{
-    Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
     RecordedObject, Schema, Value,
 };
 use purlin::process::lock;
@@ -339,63 +339,42 @@ impl FaultyDriver {
     }
 }
 
+#[async_trait]
 impl Driver for FaultyDriver {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.scripted.schema(type_name, provider)
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        self.scripted.validate(context, config)
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
+        self.scripted.validate(context, config).await
     }
 
-    fn read<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async move {
-            self.outside.asked(&self.replica, "read", context).await?;
-            self.scripted.read(context, object).await
-        })
+    async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        self.outside.asked(&self.replica, "read", context).await?;
+        self.scripted.read(context, object).await
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        Box::pin(async move {
-            self.outside.asked(&self.replica, "plan", context).await?;
-            self.scripted.plan(context, request).await
-        })
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        self.outside.asked(&self.replica, "plan", context).await?;
+        self.scripted.plan(context, request).await
     }
 
-    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        Box::pin(self.apply_with_faults(context, request))
+    async fn apply(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        self.apply_with_faults(context, request).await
     }
 
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async move {
-            self.outside.asked(&self.replica, "import", context).await?;
-            self.scripted.import(context, request).await
-        })
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        self.outside.asked(&self.replica, "import", context).await?;
+        self.scripted.import(context, request).await
     }
 
-    fn wait_ready<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-        report: &'a (dyn Fn(&Health) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
-        self.scripted.wait_ready(context, object, report)
+    async fn wait_ready(
+        &self,
+        context: &CallContext,
+        object: &RecordedObject,
+        report: &HealthReport<'_>,
+    ) -> Result<ObjectState, ReadinessError> {
+        self.scripted.wait_ready(context, object, report).await
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -415,40 +394,26 @@ impl Driver for FaultyDriver {
     }
 }
 
+#[async_trait]
 impl FindCreated for FaultyDriver {
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async move {
-            self.outside.asked(&self.replica, "find_created", context).await?;
-            self.scripted.find_created(context, planned).await
-        })
+    async fn find_created(&self, context: &CallContext, planned: &Value) -> Result<Option<ObjectState>, DriverError> {
+        self.outside.asked(&self.replica, "find_created", context).await?;
+        self.scripted.find_created(context, planned).await
     }
 }
 
+#[async_trait]
 impl DataSources for FaultyDriver {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.scripted.data_schema(type_name, provider)
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
-        self.scripted.plan_data(context, config)
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
+        self.scripted.plan_data(context, config).await
     }
 
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        Box::pin(async move {
-            self.outside.asked(&self.replica, "read_data", context).await?;
-            self.scripted.read_data(context, config).await
-        })
+    async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
+        self.outside.asked(&self.replica, "read_data", context).await?;
+        self.scripted.read_data(context, config).await
     }
 }

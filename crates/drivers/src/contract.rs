@@ -5,13 +5,16 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::{ApplyRequest, ApplyResponse, CallContext, ReadinessError};
 use model::{
-    Address, Diagnostics, DriverError, Health, ImportRequest, ObjectState, Observed, Path, PlanRequest, PlanResponse,
-    Provider, RecordedObject, Schema, Value,
+    Address, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Observed, Path, PlanRequest,
+    PlanResponse, Provider, RecordedObject, Schema, Value,
 };
+
+/// Receives the health of an object whenever it changes.
+pub type HealthReport<'a> = dyn Fn(&Health) + Send + Sync + 'a;
 
 impl dyn Driver + '_ {
     /// The schema of the object or data source that the context addresses.
@@ -21,6 +24,17 @@ impl dyn Driver + '_ {
             false => self.schema(&context.type_name, context.provider()),
         }
     }
+
+    /// The data sources of the driver.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn sources(&self, context: &CallContext) -> Result<&dyn DataSources, DriverError> {
+        self.data().ok_or_else(|| {
+            let message = format!("the data source `{}` does not exist", context.type_name);
+            DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
+        })
+    }
 }
 
 /// Serves one or more resource types.
@@ -28,86 +42,79 @@ impl dyn Driver + '_ {
 /// Reads, plans and repeatable `apply` calls return a `Transient` error at `CallContext::deadline`. Any other `apply`
 /// continues past the deadline, because its response must not be lost: it returns when the call returns or when the
 /// process is known to be dead. Purlin never cancels it.
+#[async_trait]
 pub trait Driver: Send + Sync {
+    /// For a layer around another driver: what the layer does not define is that driver's. Methods without a default
+    /// are defined by each layer.
+    fn wrapped(&self) -> Option<&dyn Driver> {
+        None
+    }
+
     /// The schema of a served type; `provider` selects one if the driver has several. `None` for other types. Must not
     /// block.
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
 
     /// Validates a configuration, which may contain unknown values. Has no side effects. Paths in the diagnostics are
     /// relative to `spec.config`.
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>>;
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError>;
 
     /// Plans a change. Has no side effects. For each attribute set in the configuration, the planned value is either
     /// the configured value or exactly the prior value.
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>>;
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError>;
 
     /// Reads the current state of an object; `Ok(None)` only if the object certainly no longer exists.
-    fn read<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+    async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError>;
 
     /// Creates, updates or destroys an object. The only method with side effects. Errors are part of the response,
     /// since a failed call may still return an object. Purlin does nothing else with the object until the call returns.
     /// `wait_ready` waits until the object is ready.
-    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse>;
+    async fn apply(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse;
 
     /// Reads an existing object to import; `Ok(None)` if no object matches the request. A type without identities
     /// returns `InvalidConfig` for a request by identity.
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError>;
 
     /// Waits until an object that `apply` returned with `ready_by` is ready, and returns its state. Has no side
     /// effects, so it can be dropped and restarted, also by another process. Returns by `CallContext::deadline` and
-    /// reads the object at least once. `_report` receives the health whenever it changes: an object that has failed may
+    /// reads the object at least once. `report` receives the health whenever it changes: an object that has failed may
     /// still become ready, so that does not end the wait.
-    fn wait_ready<'a>(
-        &'a self,
-        _context: &'a CallContext,
-        object: &'a RecordedObject,
-        _report: &'a (dyn Fn(&Health) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
-        Box::pin(async { Ok(object.into()) })
+    async fn wait_ready(
+        &self,
+        context: &CallContext,
+        object: &RecordedObject,
+        report: &HealthReport<'_>,
+    ) -> Result<ObjectState, ReadinessError> {
+        match self.wrapped() {
+            Some(driver) => driver.wait_ready(context, object, report).await,
+            None => Ok(object.into()),
+        }
     }
 
     /// Whether the response to `plan` depends on objects that may have changed since. Then a create is planned again
     /// directly before an object is destroyed for it.
     fn plan_depends_on_others(&self) -> bool {
-        false
+        self.wrapped().is_some_and(Driver::plan_depends_on_others)
     }
 
     /// Removes the driver's marks from an object that Purlin no longer manages. Does nothing if the object no longer
     /// exists.
-    fn release<'a>(
-        &'a self,
-        _context: &'a CallContext,
-        _object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<(), DriverError>> {
-        Box::pin(async { Ok(()) })
+    async fn release(&self, context: &CallContext, object: &RecordedObject) -> Result<(), DriverError> {
+        match self.wrapped() {
+            Some(driver) => driver.release(context, object).await,
+            None => Ok(()),
+        }
     }
 
     /// The identities that an object may have which a Resource of the namespace imports by this request, as far as the
     /// request shows them. Must not block.
-    fn import_identities(&self, _namespace: &str, _request: &ImportRequest) -> Vec<Value> {
-        Vec::new()
+    fn import_identities(&self, namespace: &str, request: &ImportRequest) -> Vec<Value> {
+        self.wrapped().map_or_else(Vec::new, |driver| driver.import_identities(namespace, request))
     }
 
     /// The identities that an object with this configuration may have, as far as the configuration shows them. Must not
     /// block.
-    fn config_identities(&self, _namespace: &str, _config: &Value) -> Vec<Value> {
-        Vec::new()
+    fn config_identities(&self, namespace: &str, config: &Value) -> Vec<Value> {
+        self.wrapped().map_or_else(Vec::new, |driver| driver.config_identities(namespace, config))
     }
 
     /// How to recover a create that a crash interrupted.
@@ -116,25 +123,28 @@ pub trait Driver: Send + Sync {
     /// Identifies the configuration under which calls are made: the digest of the provider configuration, or the
     /// cluster. An object counts as deleted only if it is missing under the configuration that last returned it. Empty
     /// if there is only one configuration, or if it cannot be identified.
-    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        Box::pin(async { Ok(Arc::default()) })
+    async fn configuration(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        match self.wrapped() {
+            Some(driver) => driver.configuration(context).await,
+            None => Ok(Arc::default()),
+        }
     }
 
     /// The maximum number of concurrent calls; `None` for no limit beyond those of the controller and the provider.
     fn concurrency(&self) -> Option<usize> {
-        None
+        self.wrapped()?.concurrency()
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
-        None
+        self.wrapped()?.data()
     }
 
     fn takeover(&self) -> Option<&dyn TakeOver> {
-        None
+        self.wrapped()?.takeover()
     }
 
     fn watcher(&self) -> Option<&dyn ObjectWatcher> {
-        None
+        self.wrapped()?.watcher()
     }
 }
 
@@ -179,61 +189,53 @@ pub enum SearchResult {
 }
 
 /// Searches for the object of a create that did not return, by what its configuration fixes.
+#[async_trait]
 pub trait SearchCreated: Send + Sync {
     /// `request` is the request of the create; `import` finds the object if the user knows how. Arguments that an import
     /// does not read have their planned values in the result. Has no side effects.
-    fn search_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ApplyRequest,
-        import: Option<&'a ImportRequest>,
-    ) -> BoxFuture<'a, Result<SearchResult, DriverError>>;
+    async fn search_created(
+        &self,
+        context: &CallContext,
+        request: &ApplyRequest,
+        import: Option<&ImportRequest>,
+    ) -> Result<SearchResult, DriverError>;
 }
 
 /// Finds the object of a create that did not return.
+#[async_trait]
 pub trait FindCreated: Send + Sync {
     /// Returns the object that the call of this context created from `planned`; `Ok(None)` if there is none.
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+    async fn find_created(&self, context: &CallContext, planned: &Value) -> Result<Option<ObjectState>, DriverError>;
 }
 
 /// The diagnostics of a data source's configuration and, if there is no error, the planned value.
 pub type DataPlan = (Diagnostics, Value);
 
 /// Serves data sources.
+#[async_trait]
 pub trait DataSources: Send + Sync {
     /// As [`Driver::schema`], for a data source.
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
 
     /// Validates the configuration of a data source and plans its value, with unknown values for what only a read
     /// returns. Reads nothing. Paths in the diagnostics are relative to `spec.config`.
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>>;
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError>;
 
     /// Reads a data source. The configuration is valid and wholly known; the returned value is wholly known.
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>>;
+    async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError>;
 }
 
 /// Takes over objects of other types, as a move in Terraform does.
+#[async_trait]
 pub trait TakeOver: Send + Sync {
     /// Converts an object of the type `type_name` to the type of the context, without changing the object itself. A
     /// `Terminal` error means that the conversion is not supported.
-    fn take_over<'a>(
-        &'a self,
-        context: &'a CallContext,
-        type_name: &'a str,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>>;
+    async fn take_over(
+        &self,
+        context: &CallContext,
+        type_name: &str,
+        object: &RecordedObject,
+    ) -> Result<ObjectState, DriverError>;
 }
 
 /// The instance whose object is watched.

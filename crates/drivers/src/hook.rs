@@ -5,7 +5,7 @@ pub mod job;
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::CallContext;
 use model::RecordedHook;
@@ -37,15 +37,17 @@ impl HookOutcome {
 
 /// Runs hooks. A run returns by the deadline of the call. Dropping the future kills a program; a Job continues, and the
 /// next call for the same object resumes it.
+#[async_trait]
 pub trait HookRunner: Send + Sync {
-    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome>;
+    async fn run(&self, call: &HookCall) -> HookOutcome;
 }
 
 /// For commands that run no steps.
 pub struct NoHooks;
 
+#[async_trait]
 impl HookRunner for NoHooks {
-    fn run<'a>(&'a self, _: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
-        Box::pin(async { HookOutcome::failed("hooks are not supported here") })
+    async fn run(&self, _: &HookCall) -> HookOutcome {
+        HookOutcome::failed("hooks are not supported here")
     }
 }

@@ -35,18 +35,18 @@ pub(crate) mod watches;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use model::{
-    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Path,
-    PlanRequest, PlanResponse, Provider, RecordedObject, Schema, Value,
+    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
+    PlanResponse, Provider, RecordedObject, Schema, Value,
 };
 use process::Clock;
 
 use super::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, FindCreated, ObjectWatcher,
-    ReadinessError, arguments,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, FindCreated, HealthReport,
+    ObjectWatcher, ReadinessError, arguments,
 };
 use api_error::{ErrorContext, RequestError};
 use discovery::ApiKind;
@@ -245,58 +245,41 @@ fn no_such_kind(api_version: &str, kind: &str) -> DriverError {
     }
 }
 
+#[async_trait]
 impl Driver for KubernetesObject {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         (type_name == TYPE_NAME).then(|| Arc::clone(&self.schema))
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        Box::pin(async {
-            let mut found = arguments::check(context, &self.schema, config);
-            found.extend(config.get("manifest").map(|given| manifest::check(context, given)).unwrap_or_default());
-            Ok(found)
-        })
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
+        let mut found = arguments::check(context, &self.schema, config);
+        found.extend(config.get("manifest").map(|given| manifest::check(context, given)).unwrap_or_default());
+        Ok(found)
     }
 
-    fn read<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(self.read_object(context, object))
+    async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        self.read_object(context, object).await
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        Box::pin(self.plan_object(context, request))
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        self.plan_object(context, request).await
     }
 
-    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        Box::pin(self.apply_object(context, request))
+    async fn apply(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        self.apply_object(context, request).await
     }
 
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async { self.import_object(context, arguments::import_id(context, request)?).await })
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        self.import_object(context, arguments::import_id(context, request)?).await
     }
 
-    fn wait_ready<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-        report: &'a (dyn Fn(&Health) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
-        Box::pin(self.wait_until_ready(context, object, report))
+    async fn wait_ready(
+        &self,
+        context: &CallContext,
+        object: &RecordedObject,
+        report: &HealthReport<'_>,
+    ) -> Result<ObjectState, ReadinessError> {
+        self.wait_until_ready(context, object, report).await
     }
 
     fn plan_depends_on_others(&self) -> bool {
@@ -313,12 +296,8 @@ impl Driver for KubernetesObject {
         target.map(|target| target.possible_identities(namespace)).unwrap_or_default()
     }
 
-    fn release<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<(), DriverError>> {
-        Box::pin(self.remove_owner_annotation(context, object))
+    async fn release(&self, context: &CallContext, object: &RecordedObject) -> Result<(), DriverError> {
+        self.remove_owner_annotation(context, object).await
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -326,8 +305,8 @@ impl Driver for KubernetesObject {
         CreateRecovery::Repeat(self)
     }
 
-    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        Box::pin(self.cluster(context))
+    async fn configuration(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        self.cluster(context).await
     }
 
     fn concurrency(&self) -> Option<usize> {
@@ -343,13 +322,10 @@ impl Driver for KubernetesObject {
     }
 }
 
+#[async_trait]
 impl FindCreated for KubernetesObject {
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(self.find_created_object(context, planned))
+    async fn find_created(&self, context: &CallContext, planned: &Value) -> Result<Option<ObjectState>, DriverError> {
+        self.find_created_object(context, planned).await
     }
 }
 

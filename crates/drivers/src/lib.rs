@@ -21,8 +21,8 @@ mod warnings;
 pub use arguments::unsupported_move;
 pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Observation, ReadinessError};
 pub use contract::{
-    CreateRecovery, DataPlan, DataSources, Driver, FindCreated, ObjectChange, ObjectWatcher, SearchCreated,
-    SearchResult, TakeOver, WatchedInstance,
+    CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport, ObjectChange, ObjectWatcher,
+    SearchCreated, SearchResult, TakeOver, WatchedInstance,
 };
 pub use kubernetes_object::KubernetesObject;
 pub use provider::{

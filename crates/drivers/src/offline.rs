@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver};
 use model::{
@@ -36,49 +35,31 @@ fn offline_error() -> DriverError {
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 
+#[async_trait]
 impl Driver for Offline {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.0.schema(type_name, provider)
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        self.0.validate(context, config)
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
+        self.0.validate(context, config).await
     }
 
-    fn read<'a>(
-        &'a self,
-        _: &'a CallContext,
-        _: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Err(offline_error()) }.boxed()
+    async fn read(&self, _: &CallContext, _: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        Err(offline_error())
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        let schema = self.0.schema(&context.type_name, context.provider());
-        let answer = schema
-            .ok_or_else(offline_error)
-            .map(|schema| PlanResponse { planned: planned(&schema, &request.config), ..PlanResponse::default() });
-        async { answer }.boxed()
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        let schema = self.0.schema(&context.type_name, context.provider()).ok_or_else(offline_error)?;
+        Ok(PlanResponse { planned: planned(&schema, &request.config), ..PlanResponse::default() })
     }
 
-    fn apply<'a>(&'a self, _: &'a CallContext, _: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        async { ApplyResponse { error: Some(offline_error()), ..ApplyResponse::default() } }.boxed()
+    async fn apply(&self, _: &CallContext, _: ApplyRequest) -> ApplyResponse {
+        ApplyResponse { error: Some(offline_error()), ..ApplyResponse::default() }
     }
 
-    fn import<'a>(
-        &'a self,
-        _: &'a CallContext,
-        _: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Err(offline_error()) }.boxed()
+    async fn import(&self, _: &CallContext, _: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        Err(offline_error())
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -90,23 +71,17 @@ impl Driver for Offline {
     }
 }
 
+#[async_trait]
 impl DataSources for Offline {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.0.data()?.data_schema(type_name, provider)
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
-        match self.0.data() {
-            Some(data) => data.plan_data(context, config),
-            None => async { Err(offline_error()) }.boxed(),
-        }
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
+        self.0.sources(context)?.plan_data(context, config).await
     }
 
-    fn read_data<'a>(&'a self, _: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Value, DriverError>> {
-        async { Ok(Value::Unknown) }.boxed()
+    async fn read_data(&self, _: &CallContext, _: &Value) -> Result<Value, DriverError> {
+        Ok(Value::Unknown)
     }
 }

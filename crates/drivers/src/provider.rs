@@ -25,8 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use jiff::SignedDuration;
 
 use super::{
@@ -211,25 +210,22 @@ impl Providers {
 /// Makes a call without side effects. If the process ends during the call, the call is repeated once, since another
 /// object probably caused the crash. Repeated calls run one at a time, so that the cause affects no other object.
 macro_rules! read_only_call {
-    ($providers:ident, $context:ident, mask_values($config:expr, $prior:expr), $method:ident($argument:expr)) => {
-        async move {
-            let client = $providers.object_client($context).await?;
-            client.mask_values($config, $prior);
-            let result = client.masked(client.$method($argument).await);
-            if result.is_ok() {
-                return result;
-            }
-            match $providers.retry_turn(client).await {
-                None => result,
-                Some(_turn) => {
-                    let client = $providers.object_client($context).await?;
-                    client.mask_values($config, $prior);
-                    client.masked(client.$method($argument).await)
-                }
+    ($providers:ident, $context:ident, mask_values($config:expr, $prior:expr), $method:ident($argument:expr)) => {{
+        let client = $providers.object_client($context).await?;
+        client.mask_values($config, $prior);
+        let result = client.masked(client.$method($argument).await);
+        if result.is_ok() {
+            return result;
+        }
+        match $providers.retry_turn(client).await {
+            None => result,
+            Some(_turn) => {
+                let client = $providers.object_client($context).await?;
+                client.mask_values($config, $prior);
+                client.masked(client.$method($argument).await)
             }
         }
-        .boxed()
-    };
+    }};
 }
 
 fn no_such_type(provider: &Provider, word: &str, context: &CallContext) -> DriverError {
@@ -237,61 +233,43 @@ fn no_such_type(provider: &Provider, word: &str, context: &CallContext) -> Drive
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 
+#[async_trait]
 impl Driver for Providers {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         let served = self.cached_types(provider?)?.ok()?;
         Some(served.resource(type_name).ok()??.outline.clone())
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
         read_only_call!(self, context, mask_values(Some(config), None), validate(config))
     }
 
-    fn read<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+    async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
         read_only_call!(self, context, mask_values(None, Some(object)), read(object))
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
         if !self.sessions.configures() {
-            return async move { self.object_client(context).await?.propose(&request).await }.boxed();
+            return self.object_client(context).await?.propose(&request).await;
         }
         read_only_call!(self, context, mask_values(Some(&request.config), request.prior.as_deref()), plan(&request))
     }
 
-    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        async move {
-            match self.object_client(context).await {
-                Ok(called) => {
-                    called.mask_values(Some(&request.config), request.prior.as_deref());
-                    let mut response = called.apply(request).await;
-                    called.mask.add(Secrets::of(response.object.iter().map(|object| &object.value)));
-                    called.forward_warnings();
-                    response.error = response.error.map(|error| called.mask.error(error));
-                    response
-                }
-                Err(error) => ApplyResponse { error: Some(error), ..ApplyResponse::default() },
+    async fn apply(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        match self.object_client(context).await {
+            Ok(called) => {
+                called.mask_values(Some(&request.config), request.prior.as_deref());
+                let mut response = called.apply(request).await;
+                called.mask.add(Secrets::of(response.object.iter().map(|object| &object.value)));
+                called.forward_warnings();
+                response.error = response.error.map(|error| called.mask.error(error));
+                response
             }
+            Err(error) => ApplyResponse { error: Some(error), ..ApplyResponse::default() },
         }
-        .boxed()
     }
 
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
         read_only_call!(self, context, mask_values(None, None), import(request))
     }
 
@@ -299,8 +277,8 @@ impl Driver for Providers {
         CreateRecovery::Search(self)
     }
 
-    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        async move { Ok(self.provider_use(context)?.digest.clone()) }.boxed()
+    async fn configuration(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        Ok(self.provider_use(context)?.digest.clone())
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
@@ -312,13 +290,14 @@ impl Driver for Providers {
     }
 }
 
+#[async_trait]
 impl SearchCreated for Providers {
-    fn search_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ApplyRequest,
-        import: Option<&'a ImportRequest>,
-    ) -> BoxFuture<'a, Result<SearchResult, DriverError>> {
+    async fn search_created(
+        &self,
+        context: &CallContext,
+        request: &ApplyRequest,
+        import: Option<&ImportRequest>,
+    ) -> Result<SearchResult, DriverError> {
         let searched = (request, import);
         read_only_call!(self, context, mask_values(Some(&request.config), None), search_created(searched))
     }

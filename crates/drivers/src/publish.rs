@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::CallContext;
 use model::data::StringData;
@@ -21,15 +21,15 @@ pub struct CopyTarget<'a> {
 
 /// Writes, reads and removes copies. A copy of another owner is never changed: `write` returns `AlreadyExists`, and the
 /// other methods treat the copy as missing.
+#[async_trait]
 pub trait Publisher: Send + Sync {
     /// Creates or updates the copy and returns its UID. The owner annotation identifies a copy whose UID was lost in a
     /// crash.
-    fn write<'a>(&'a self, copy: CopyTarget<'a>, texts: &'a StringData)
-    -> BoxFuture<'a, Result<Arc<str>, DriverError>>;
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError>;
 
     /// Returns the contents of the copy; `None` if it does not exist.
-    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>>;
+    async fn read(&self, copy: CopyTarget<'_>) -> Result<Option<StringData>, DriverError>;
 
     /// Removes the copy with the recorded UID or, without one, the copy with the owner annotation.
-    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>>;
+    async fn remove(&self, copy: CopyTarget<'_>) -> Result<(), DriverError>;
 }

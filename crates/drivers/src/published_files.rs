@@ -6,8 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use serde_json::{Value as Json, json};
 
 use super::kubernetes_object::{OWNER_ANNOTATION, owner_annotation};
@@ -108,21 +107,18 @@ impl PublishedFiles {
     }
 }
 
+#[async_trait]
 impl Publisher for PublishedFiles {
-    fn write<'a>(
-        &'a self,
-        copy: CopyTarget<'a>,
-        texts: &'a StringData,
-    ) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        async move { self.write_now(&copy, texts) }.boxed()
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+        self.write_now(&copy, texts)
     }
 
-    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>> {
-        async move { self.read_now(&copy) }.boxed()
+    async fn read(&self, copy: CopyTarget<'_>) -> Result<Option<StringData>, DriverError> {
+        self.read_now(&copy)
     }
 
-    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
-        async move { self.remove_now(&copy) }.boxed()
+    async fn remove(&self, copy: CopyTarget<'_>) -> Result<(), DriverError> {
+        self.remove_now(&copy)
     }
 }
 

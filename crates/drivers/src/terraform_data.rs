@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use model::{
     Address, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
@@ -49,50 +49,33 @@ impl Default for TerraformData {
     }
 }
 
+#[async_trait]
 impl Driver for TerraformData {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         (type_name == TYPE_NAME).then(|| Arc::clone(&self.schema))
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        Box::pin(async { Ok(arguments::check(context, &self.schema, config)) })
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
+        Ok(arguments::check(context, &self.schema, config))
     }
 
-    fn read<'a>(
-        &'a self,
-        _context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+    async fn read(&self, _context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
         // The record is the object, so it cannot drift.
-        let state = ObjectState::from(object);
-        Box::pin(async { Ok(Some(state)) })
+        Ok(Some(object.into()))
     }
 
-    fn plan<'a>(
-        &'a self,
-        _context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        Box::pin(async move { Ok(plan(&request)) })
+    async fn plan(&self, _context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        Ok(plan(&request))
     }
 
-    fn apply<'a>(&'a self, _context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        Box::pin(async move { apply(&request) })
+    async fn apply(&self, _context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        apply(&request)
     }
 
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
         // As in Terraform, any ID is valid: the object exists when it is recorded.
-        let id = arguments::import_id(context, request);
-        let state = id.map(|id| Some(state(object(Value::Null, Value::Null, Value::Null, id.into()))));
-        Box::pin(async { state })
+        let id = arguments::import_id(context, request)?;
+        Ok(Some(state(object(Value::Null, Value::Null, Value::Null, id.into()))))
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -123,26 +106,23 @@ impl ObjectWatcher for TerraformData {
     }
 }
 
+#[async_trait]
 impl FindCreated for TerraformData {
     /// The object exists only in its record, so there is none to find.
-    fn find_created<'a>(
-        &'a self,
-        _context: &'a CallContext,
-        _planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async { Ok(None) })
+    async fn find_created(&self, _context: &CallContext, _planned: &Value) -> Result<Option<ObjectState>, DriverError> {
+        Ok(None)
     }
 }
 
+#[async_trait]
 impl TakeOver for TerraformData {
-    fn take_over<'a>(
-        &'a self,
-        context: &'a CallContext,
-        type_name: &'a str,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
-        let taken = of_null_resource(type_name, object).ok_or_else(|| arguments::unsupported_move(context, type_name));
-        Box::pin(async { taken })
+    async fn take_over(
+        &self,
+        context: &CallContext,
+        type_name: &str,
+        object: &RecordedObject,
+    ) -> Result<ObjectState, DriverError> {
+        of_null_resource(type_name, object).ok_or_else(|| arguments::unsupported_move(context, type_name))
     }
 }
 

@@ -13,7 +13,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use model::{
     AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Path,
@@ -22,8 +22,8 @@ use model::{
 
 use drivers::hook::{HookCall, HookOutcome, HookRunner};
 use drivers::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, Observation,
-    ReadinessError, TakeOver, arguments,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport,
+    Observation, ReadinessError, TakeOver, arguments,
 };
 
 pub use script::{Kind, Operation, Recovery, Script, ScriptLine, ScriptedOutcome};
@@ -148,111 +148,86 @@ impl Scripted {
     }
 }
 
+#[async_trait]
 impl Driver for Scripted {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         is_served(type_name).then(|| Arc::clone(&self.schema))
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        Box::pin(async {
-            match self.next_outcome(context, Operation::Validate).await {
-                ScriptedOutcome::Fail { kind: Kind::InvalidConfig, message } => {
-                    Ok(vec![arguments::error(context, Path::default(), message)])
-                }
-                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
-                _ => Ok(arguments::check(context, &self.schema, config)),
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
+        match self.next_outcome(context, Operation::Validate).await {
+            ScriptedOutcome::Fail { kind: Kind::InvalidConfig, message } => {
+                Ok(vec![arguments::error(context, Path::default(), message)])
             }
-        })
+            ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
+            _ => Ok(arguments::check(context, &self.schema, config)),
+        }
     }
 
-    fn read<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async {
-            let id = object.id().unwrap_or_default();
-            match self.next_outcome(context, Operation::Read).await {
-                ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message)),
-                ScriptedOutcome::Lose => self.world.remove(id),
-                _ => {}
+    async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        let id = object.id().unwrap_or_default();
+        match self.next_outcome(context, Operation::Read).await {
+            ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message)),
+            ScriptedOutcome::Lose => self.world.remove(id),
+            _ => {}
+        }
+        Ok(self.world.object(id).map(state))
+    }
+
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        match self.next_outcome(context, Operation::Plan).await {
+            ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
+            ScriptedOutcome::InvalidPlan => {
+                let response = plan(&request);
+                let planned = response.planned.with("value", "neither configured nor prior".into());
+                Ok(PlanResponse { planned, ..response })
             }
-            Ok(self.world.object(id).map(state))
-        })
+            _ => Ok(plan(&request)),
+        }
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        Box::pin(async move {
-            match self.next_outcome(context, Operation::Plan).await {
-                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
-                ScriptedOutcome::InvalidPlan => {
-                    let response = plan(&request);
-                    let planned = response.planned.with("value", "neither configured nor prior".into());
-                    Ok(PlanResponse { planned, ..response })
-                }
-                _ => Ok(plan(&request)),
+    async fn apply(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        self.play_apply(context, &request).await
+    }
+
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        let id = arguments::import_id(context, request)?;
+        match self.next_outcome(context, Operation::Import).await {
+            ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
+            _ => Ok(self.world.object(id).map(state)),
+        }
+    }
+
+    async fn wait_ready(
+        &self,
+        context: &CallContext,
+        object: &RecordedObject,
+        report: &HealthReport<'_>,
+    ) -> Result<ObjectState, ReadinessError> {
+        report(&Health::InProgress("as the script says".to_owned()));
+        let id = object.id().unwrap_or_default();
+        match self.next_outcome(context, Operation::Ready).await {
+            ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message).into()),
+            ScriptedOutcome::FailPartly { kind, message } => {
+                let last =
+                    self.world.object(id).map_or(Observation::Missing, |value| Observation::Object(state(value)));
+                return Err(ReadinessError { error: driver_error(kind.into(), &message), last });
             }
-        })
-    }
-
-    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        Box::pin(async move { self.play_apply(context, &request).await })
-    }
-
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async move {
-            let id = arguments::import_id(context, request)?;
-            match self.next_outcome(context, Operation::Import).await {
-                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
-                _ => Ok(self.world.object(id).map(state)),
+            ScriptedOutcome::Lose => self.world.remove(id),
+            ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
+                self.crash(context, Operation::Ready).await;
             }
-        })
+            _ => {}
+        }
+        let missing = || ReadinessError {
+            error: driver_error(ErrorKind::Transient, "the object no longer exists"),
+            last: Observation::Missing,
+        };
+        self.world.ready(id).map(state).ok_or_else(missing)
     }
 
-    fn wait_ready<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-        report: &'a (dyn Fn(&Health) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
-        Box::pin(async move {
-            report(&Health::InProgress("as the script says".to_owned()));
-            let id = object.id().unwrap_or_default();
-            match self.next_outcome(context, Operation::Ready).await {
-                ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message).into()),
-                ScriptedOutcome::FailPartly { kind, message } => {
-                    let last =
-                        self.world.object(id).map_or(Observation::Missing, |value| Observation::Object(state(value)));
-                    return Err(ReadinessError { error: driver_error(kind.into(), &message), last });
-                }
-                ScriptedOutcome::Lose => self.world.remove(id),
-                ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
-                    self.crash(context, Operation::Ready).await;
-                }
-                _ => {}
-            }
-            let missing = || ReadinessError {
-                error: driver_error(ErrorKind::Transient, "the object no longer exists"),
-                last: Observation::Missing,
-            };
-            self.world.ready(id).map(state).ok_or_else(missing)
-        })
-    }
-
-    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        Box::pin(async { Ok(self.world.configuration()) })
+    async fn configuration(&self, _context: &CallContext) -> Result<Arc<str>, DriverError> {
+        Ok(self.world.configuration())
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -272,70 +247,55 @@ impl Driver for Scripted {
     }
 }
 
+#[async_trait]
 impl FindCreated for Scripted {
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        _planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async { Ok(self.world.created_by(&context.operation_id).map(state)) })
+    async fn find_created(&self, context: &CallContext, _planned: &Value) -> Result<Option<ObjectState>, DriverError> {
+        Ok(self.world.created_by(&context.operation_id).map(state))
     }
 }
 
+#[async_trait]
 impl TakeOver for Scripted {
-    fn take_over<'a>(
-        &'a self,
-        context: &'a CallContext,
-        type_name: &'a str,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
-        Box::pin(async move {
-            match self.next_outcome(context, Operation::Move).await {
-                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
-                _ if is_served(type_name) => Ok(state(object.value.clone())),
-                _ => Err(arguments::unsupported_move(context, type_name)),
-            }
-        })
+    async fn take_over(
+        &self,
+        context: &CallContext,
+        type_name: &str,
+        object: &RecordedObject,
+    ) -> Result<ObjectState, DriverError> {
+        match self.next_outcome(context, Operation::Move).await {
+            ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
+            _ if is_served(type_name) => Ok(state(object.value.clone())),
+            _ => Err(arguments::unsupported_move(context, type_name)),
+        }
     }
 }
 
+#[async_trait]
 impl DataSources for Scripted {
     fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         is_served(type_name).then(|| Arc::clone(&self.data_schema))
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
-        Box::pin(async {
-            let found = arguments::check(context, &self.data_schema, config);
-            Ok((found, data_value(config, Value::Unknown, Value::Unknown)))
-        })
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
+        let found = arguments::check(context, &self.data_schema, config);
+        Ok((found, data_value(config, Value::Unknown, Value::Unknown)))
     }
 
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        Box::pin(async {
-            match self.next_outcome(context, Operation::Read).await {
-                ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message)),
-                ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
-                    self.crash(context, Operation::Read).await;
-                }
-                _ => {}
+    async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
+        match self.next_outcome(context, Operation::Read).await {
+            ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message)),
+            ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
+                self.crash(context, Operation::Read).await;
             }
-            let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
-            let Some(name) = config.get("name").and_then(Value::as_str) else {
-                return Ok(data_value(config, Value::Null, count));
-            };
-            let found = self.world.object(name).and_then(|object| object.get("value").cloned());
-            let missing = || driver_error(ErrorKind::Transient, &format!("object `{name}` does not exist"));
-            Ok(data_value(config, found.ok_or_else(missing)?, count))
-        })
+            _ => {}
+        }
+        let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
+        let Some(name) = config.get("name").and_then(Value::as_str) else {
+            return Ok(data_value(config, Value::Null, count));
+        };
+        let found = self.world.object(name).and_then(|object| object.get("value").cloned());
+        let missing = || driver_error(ErrorKind::Transient, &format!("object `{name}` does not exist"));
+        Ok(data_value(config, found.ok_or_else(missing)?, count))
     }
 }
 
@@ -403,23 +363,22 @@ fn state(value: Value) -> ObjectState {
 }
 
 /// Hooks of scripted objects print their command and end as scripted.
+#[async_trait]
 impl HookRunner for Scripted {
-    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
-        Box::pin(async move {
-            let words: Vec<&str> = match call.hook.definition.unmarked() {
-                Value::List(items) => items.iter().map(|item| item.as_str().unwrap_or("...")).collect(),
-                _ => Vec::new(),
-            };
-            let output = words.join(" ");
-            match self.next_outcome(&call.context, Operation::Hook).await {
-                ScriptedOutcome::Fail { message, .. } => HookOutcome { failure: Some(message), output },
-                ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
-                    self.crash(&call.context, Operation::Hook).await;
-                    HookOutcome::default()
-                }
-                _ => HookOutcome { failure: None, output },
+    async fn run(&self, call: &HookCall) -> HookOutcome {
+        let words: Vec<&str> = match call.hook.definition.unmarked() {
+            Value::List(items) => items.iter().map(|item| item.as_str().unwrap_or("...")).collect(),
+            _ => Vec::new(),
+        };
+        let output = words.join(" ");
+        match self.next_outcome(&call.context, Operation::Hook).await {
+            ScriptedOutcome::Fail { message, .. } => HookOutcome { failure: Some(message), output },
+            ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
+                self.crash(&call.context, Operation::Hook).await;
+                HookOutcome::default()
             }
-        })
+            _ => HookOutcome { failure: None, output },
+        }
     }
 }
 

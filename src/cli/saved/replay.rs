@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
@@ -129,58 +130,43 @@ impl CallKey {
     }
 }
 
+#[async_trait]
 impl Driver for ReplayDriver {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.inner.schema(type_name, provider)
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
         let key = CallKey::new(context, "validate").value(config);
-        self.call(key, self.inner.validate(context, config)).boxed()
+        self.call(key, self.inner.validate(context, config)).await
     }
 
-    fn read<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+    async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
         let key = CallKey::new(context, "read").object(Some(object));
-        self.call(key, self.inner.read(context, object)).boxed()
+        self.call(key, self.inner.read(context, object)).await
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
         let key = CallKey::new(context, "plan")
             .object(request.prior.as_deref())
             .value(&request.config)
             .ignored(request.ignored.as_ref())
             .bytes(&request.entropy)
             .value(request.previous_plan.as_ref().unwrap_or(&Value::Null));
-        self.call(key, self.inner.plan(context, request)).boxed()
+        self.call(key, self.inner.plan(context, request)).await
     }
 
-    fn apply<'a>(&'a self, _: &'a CallContext, _: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+    async fn apply(&self, _: &CallContext, _: ApplyRequest) -> ApplyResponse {
         let error = Some(terminal_error("a plan cannot apply changes"));
-        async { ApplyResponse { error, ..ApplyResponse::default() } }.boxed()
+        ApplyResponse { error, ..ApplyResponse::default() }
     }
 
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
         let key = match request {
             ImportRequest::Id(id) => CallKey::new(context, "import").bytes(id.as_bytes()),
             ImportRequest::Identity(identity) => CallKey::new(context, "import by identity").value(identity),
         };
-        self.call(key, self.inner.import(context, request)).boxed()
+        self.call(key, self.inner.import(context, request)).await
     }
 
     // A plan does not recover intents.
@@ -188,8 +174,8 @@ impl Driver for ReplayDriver {
         CreateRecovery::Unknown
     }
 
-    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        self.call(CallKey::new(context, "configuration"), self.inner.configuration(context)).boxed()
+    async fn configuration(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        self.call(CallKey::new(context, "configuration"), self.inner.configuration(context)).boxed().await
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
@@ -201,46 +187,40 @@ impl Driver for ReplayDriver {
     }
 }
 
+#[async_trait]
 impl TakeOver for ReplayDriver {
-    fn take_over<'a>(
-        &'a self,
-        context: &'a CallContext,
-        type_name: &'a str,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+    async fn take_over(
+        &self,
+        context: &CallContext,
+        type_name: &str,
+        object: &RecordedObject,
+    ) -> Result<ObjectState, DriverError> {
         let key = CallKey::new(context, "take over").bytes(type_name.as_bytes()).object(Some(object));
         let taken = async move {
             let inner = self.inner.takeover().ok_or_else(|| unsupported_move(context, type_name))?;
             inner.take_over(context, type_name, object).await.map(Some)
         };
         let taken = self.call(key, taken.boxed());
-        async { taken.await?.ok_or_else(|| terminal_error("the saved plan is damaged")) }.boxed()
+        taken.await?.ok_or_else(|| terminal_error("the saved plan is damaged"))
     }
 }
 
+#[async_trait]
 impl DataSources for ReplayDriver {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.inner.data()?.data_schema(type_name, provider)
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
         let key = CallKey::new(context, "expect_data").value(config);
         let expected = async { self.sources()?.plan_data(context, config).await };
-        self.call(key, expected.boxed()).boxed()
+        self.call(key, expected.boxed()).await
     }
 
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+    async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
         let key = CallKey::new(context, "read_data").value(config);
         let read = async { self.sources()?.read_data(context, config).await };
-        self.call(key, read.boxed()).boxed()
+        self.call(key, read.boxed()).await
     }
 }
 

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated};
 use purlin::model::{
@@ -275,21 +274,20 @@ fn failed(message: &str, kind: ErrorKind) -> ApplyResponse {
 }
 
 /// Hooks fail like calls.
+#[async_trait]
 impl HookRunner for FakeDriver {
-    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
-        async move {
-            self.pause().await;
-            self.crash.point().await;
-            if self.failure().is_some() {
-                return HookOutcome::failed("exit status 1");
-            }
-            self.witness.record_hook(&call.hook.name, &call.object);
-            HookOutcome::default()
+    async fn run(&self, call: &HookCall) -> HookOutcome {
+        self.pause().await;
+        self.crash.point().await;
+        if self.failure().is_some() {
+            return HookOutcome::failed("exit status 1");
         }
-        .boxed()
+        self.witness.record_hook(&call.hook.name, &call.object);
+        HookOutcome::default()
     }
 }
 
+#[async_trait]
 impl Driver for FakeDriver {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         let attribute = |computed: bool| Attribute {
@@ -307,83 +305,62 @@ impl Driver for FakeDriver {
             .then(|| Arc::new(Schema { attributes: arguments.chain(results).collect(), ..Schema::default() }))
     }
 
-    fn validate<'a>(&'a self, _: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        async { Ok(Vec::new()) }.boxed()
+    async fn validate(&self, _: &CallContext, _: &Value) -> Result<Diagnostics, DriverError> {
+        Ok(Vec::new())
     }
 
-    fn read<'a>(
-        &'a self,
-        _: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move {
+    async fn read(&self, _: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        self.pause().await;
+        let state = self.lock();
+        Ok(object.id().and_then(|id| state.objects.get(id)).map(FakeObject::state))
+    }
+
+    async fn plan(&self, _: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        if self.dice.chance(30) {
             self.pause().await;
-            let state = self.lock();
-            Ok(object.id().and_then(|id| state.objects.get(id)).map(FakeObject::state))
         }
-        .boxed()
+        let wanted = arguments(&request.config);
+        let prior = request.prior.as_ref().map(|prior| &prior.value);
+        let differs = |name: &&str| {
+            prior.is_none_or(|prior| wanted[*name].has_unknown() || prior.get(name) != Some(&wanted[*name]))
+        };
+        let changes = ARGUMENTS.iter().any(differs);
+        let kept = |name: &str| prior.and_then(|prior| prior.get(name)).cloned().unwrap_or(Value::Unknown);
+        let echo = if changes { Value::Unknown } else { kept("echo") };
+        let planned = Value::map(wanted.iter().map(|(name, value)| (*name, value.clone())))
+            .with("id", kept("id"))
+            .with("echo", echo);
+        let fixed = FIXED.iter().filter(|name| prior.is_some() && differs(name));
+        let requires_replace = fixed.map(|name| Path::default().name(*name)).collect();
+        Ok(PlanResponse { planned, requires_replace, ..PlanResponse::default() })
     }
 
-    fn plan<'a>(
-        &'a self,
-        _: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        async move {
-            if self.dice.chance(30) {
-                self.pause().await;
-            }
-            let wanted = arguments(&request.config);
-            let prior = request.prior.as_ref().map(|prior| &prior.value);
-            let differs = |name: &&str| {
-                prior.is_none_or(|prior| wanted[*name].has_unknown() || prior.get(name) != Some(&wanted[*name]))
-            };
-            let changes = ARGUMENTS.iter().any(differs);
-            let kept = |name: &str| prior.and_then(|prior| prior.get(name)).cloned().unwrap_or(Value::Unknown);
-            let echo = if changes { Value::Unknown } else { kept("echo") };
-            let planned = Value::map(wanted.iter().map(|(name, value)| (*name, value.clone())))
-                .with("id", kept("id"))
-                .with("echo", echo);
-            let fixed = FIXED.iter().filter(|name| prior.is_some() && differs(name));
-            let requires_replace = fixed.map(|name| Path::default().name(*name)).collect();
-            Ok(PlanResponse { planned, requires_replace, ..PlanResponse::default() })
-        }
-        .boxed()
+    async fn apply(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        let call = Call {
+            address: context.address.to_string(),
+            operation: context.operation_id.to_string(),
+            prior: request.prior.as_ref().map(|prior| prior.id().unwrap_or_default().to_owned()),
+            before: request.prior.as_ref().map(|prior| prior.value.clone()).unwrap_or_default(),
+            planned: request.planned,
+        };
+        let ticket = {
+            let mut state = self.lock();
+            state.created_count += 1;
+            let ticket = state.created_count;
+            state.in_flight.insert(ticket, call.clone());
+            ticket
+        };
+        self.pause().await;
+        self.crash.point().await;
+        self.lock().in_flight.remove(&ticket);
+        let response = self.effect(&call);
+        self.crash.point().await;
+        self.pause().await;
+        response
     }
 
-    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        async move {
-            let call = Call {
-                address: context.address.to_string(),
-                operation: context.operation_id.to_string(),
-                prior: request.prior.as_ref().map(|prior| prior.id().unwrap_or_default().to_owned()),
-                before: request.prior.as_ref().map(|prior| prior.value.clone()).unwrap_or_default(),
-                planned: request.planned,
-            };
-            let ticket = {
-                let mut state = self.lock();
-                state.created_count += 1;
-                let ticket = state.created_count;
-                state.in_flight.insert(ticket, call.clone());
-                ticket
-            };
-            self.pause().await;
-            self.crash.point().await;
-            self.lock().in_flight.remove(&ticket);
-            let response = self.effect(&call);
-            self.crash.point().await;
-            self.pause().await;
-            response
-        }
-        .boxed()
-    }
-
-    fn import<'a>(
-        &'a self,
-        _: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move { Ok(self.lock().objects.get(&request.to_string()).map(FakeObject::state)) }.boxed()
+    async fn import(&self, _: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        Ok(self.lock().objects.get(&request.to_string()).map(FakeObject::state))
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -395,17 +372,11 @@ impl Driver for FakeDriver {
     }
 }
 
+#[async_trait]
 impl FindCreated for FakeDriver {
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        _: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move {
-            let state = self.lock();
-            Ok(state.objects.values().find(|thing| *thing.created_by == *context.operation_id).map(FakeObject::state))
-        }
-        .boxed()
+    async fn find_created(&self, context: &CallContext, _: &Value) -> Result<Option<ObjectState>, DriverError> {
+        let state = self.lock();
+        Ok(state.objects.values().find(|thing| *thing.created_by == *context.operation_id).map(FakeObject::state))
     }
 }
 

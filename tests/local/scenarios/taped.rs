@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyTarget;
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, Publisher,
-    ReadinessError, TakeOver,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport,
+    Publisher, ReadinessError,
 };
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::StringData;
 use purlin::model::{
-    Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
-    Record, RecordedObject, Schema, Stored, Value, Version,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, Record,
+    RecordedObject, Schema, Stored, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
 use testkit::scripted::Scripted;
@@ -52,71 +53,53 @@ impl TapedDriver {
     }
 }
 
+#[async_trait]
 impl Driver for TapedDriver {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.inner.schema(type_name, provider)
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        self.inner.validate(context, config)
+    fn wrapped(&self) -> Option<&dyn Driver> {
+        Some(&self.inner)
     }
 
-    fn read<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        self.inner.read(context, object)
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
+        self.inner.validate(context, config).await
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        self.inner.plan(context, request)
+    async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        self.inner.read(context, object).await
     }
 
-    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        async move {
-            let what = match (&request.prior, &request.planned) {
-                (None, _) => "create",
-                (_, Some(_)) => "update",
-                (_, None) => "destroy",
-            };
-            let id = request.prior.as_ref().and_then(|prior| prior.id()).map(|id| format!(" {id}")).unwrap_or_default();
-            self.tape.note(format!("  call {} {what}{id}", context.address));
-            let response = self.inner.apply(context, request).await;
-            self.name(context, response.object.as_ref());
-            response
-        }
-        .boxed()
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        self.inner.plan(context, request).await
     }
 
-    fn import<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        self.inner.import(context, request)
+    async fn apply(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        let what = match (&request.prior, &request.planned) {
+            (None, _) => "create",
+            (_, Some(_)) => "update",
+            (_, None) => "destroy",
+        };
+        let id = request.prior.as_ref().and_then(|prior| prior.id()).map(|id| format!(" {id}")).unwrap_or_default();
+        self.tape.note(format!("  call {} {what}{id}", context.address));
+        let response = self.inner.apply(context, request).await;
+        self.name(context, response.object.as_ref());
+        response
     }
 
-    fn wait_ready<'a>(
-        &'a self,
-        context: &'a CallContext,
-        object: &'a RecordedObject,
-        report: &'a (dyn Fn(&Health) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
+    async fn import(&self, context: &CallContext, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        self.inner.import(context, request).await
+    }
+
+    async fn wait_ready(
+        &self,
+        context: &CallContext,
+        object: &RecordedObject,
+        report: &HealthReport<'_>,
+    ) -> Result<ObjectState, ReadinessError> {
         self.tape.note(format!("  wait for {}", context.address));
-        self.inner.wait_ready(context, object, report)
-    }
-
-    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        self.inner.configuration(context)
+        self.inner.wait_ready(context, object, report).await
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -126,51 +109,31 @@ impl Driver for TapedDriver {
     fn data(&self) -> Option<&dyn DataSources> {
         Some(self)
     }
-
-    fn takeover(&self) -> Option<&dyn TakeOver> {
-        self.inner.takeover()
-    }
 }
 
+#[async_trait]
 impl FindCreated for TapedDriver {
-    fn find_created<'a>(
-        &'a self,
-        context: &'a CallContext,
-        planned: &'a Value,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async move {
-            self.tape.note(format!("  find the created object of {}", context.address));
-            let found = self.inner.find_created(context, planned).await;
-            self.name(context, found.as_ref().ok().and_then(Option::as_ref));
-            found
-        }
-        .boxed()
+    async fn find_created(&self, context: &CallContext, planned: &Value) -> Result<Option<ObjectState>, DriverError> {
+        self.tape.note(format!("  find the created object of {}", context.address));
+        let found = self.inner.find_created(context, planned).await;
+        self.name(context, found.as_ref().ok().and_then(Option::as_ref));
+        found
     }
 }
 
+#[async_trait]
 impl DataSources for TapedDriver {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.inner.data_schema(type_name, provider)
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
-        self.inner.plan_data(context, config)
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
+        self.inner.plan_data(context, config).await
     }
 
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        async move {
-            self.tape.note(format!("  read {}", context.address));
-            self.inner.read_data(context, config).await
-        }
-        .boxed()
+    async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
+        self.tape.note(format!("  read {}", context.address));
+        self.inner.read_data(context, config).await
     }
 }
 
@@ -180,11 +143,12 @@ pub(super) struct TapedHooks {
     pub tape: Tape,
 }
 
+#[async_trait]
 impl HookRunner for TapedHooks {
-    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
+    async fn run(&self, call: &HookCall) -> HookOutcome {
         let command = call.hook.definition.to_public_json();
         self.tape.note(format!("  hook {} {} for {} {command}", call.context.address, call.hook.name, call.object));
-        self.inner.run(call)
+        self.inner.run(call).await
     }
 }
 
@@ -299,52 +263,43 @@ impl TapedPublisher {
     }
 }
 
+#[async_trait]
 impl Publisher for TapedPublisher {
-    fn write<'a>(
-        &'a self,
-        copy: CopyTarget<'a>,
-        texts: &'a StringData,
-    ) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        async move {
-            let (name, owner) = (Self::name(&copy), copy.context.address.to_string());
-            let error = |kind, message: String| DriverError { kind, message, path: None, hint: None };
-            let fault = self.copies.faults.lock().unwrap().remove(&name);
-            if fault.as_deref() == Some("fail") {
-                self.tape.note(format!("  publish {name}: failed"));
-                return Err(error(ErrorKind::Transient, format!("{name} cannot be written")));
-            }
-            let foreign = self.copies.held.lock().unwrap().get(&name).is_some_and(|(other, _)| *other != owner);
-            if foreign {
-                self.tape.note(format!("  publish {name}: it already exists"));
-                return Err(error(
-                    ErrorKind::AlreadyExists,
-                    format!("{name} exists and is not managed by this Resource"),
-                ));
-            }
-            self.tape.note(format!("  publish {name}"));
-            self.copies.held.lock().unwrap().insert(name, (owner, texts.clone()));
-            if fault.is_some() {
-                self.copies.crash.notify_one();
-                futures::future::pending::<()>().await;
-            }
-            Ok("uid".into())
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+        let (name, owner) = (Self::name(&copy), copy.context.address.to_string());
+        let error = |kind, message: String| DriverError { kind, message, path: None, hint: None };
+        let fault = self.copies.faults.lock().unwrap().remove(&name);
+        if fault.as_deref() == Some("fail") {
+            self.tape.note(format!("  publish {name}: failed"));
+            return Err(error(ErrorKind::Transient, format!("{name} cannot be written")));
         }
-        .boxed()
+        let foreign = self.copies.held.lock().unwrap().get(&name).is_some_and(|(other, _)| *other != owner);
+        if foreign {
+            self.tape.note(format!("  publish {name}: it already exists"));
+            return Err(error(ErrorKind::AlreadyExists, format!("{name} exists and is not managed by this Resource")));
+        }
+        self.tape.note(format!("  publish {name}"));
+        self.copies.held.lock().unwrap().insert(name, (owner, texts.clone()));
+        if fault.is_some() {
+            self.copies.crash.notify_one();
+            futures::future::pending::<()>().await;
+        }
+        Ok("uid".into())
     }
 
-    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>> {
+    async fn read(&self, copy: CopyTarget<'_>) -> Result<Option<StringData>, DriverError> {
         let held = self.copies.held.lock().unwrap().get(&Self::name(&copy)).cloned();
         let ours = held.filter(|(owner, _)| **owner == *copy.context.address);
-        async move { Ok(ours.map(|(_, texts)| texts)) }.boxed()
+        Ok(ours.map(|(_, texts)| texts))
     }
 
-    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
+    async fn remove(&self, copy: CopyTarget<'_>) -> Result<(), DriverError> {
         let name = Self::name(&copy);
         let mut held = self.copies.held.lock().unwrap();
         if held.get(&name).is_some_and(|(owner, _)| **owner == *copy.context.address) {
             held.remove(&name);
             self.tape.note(format!("  remove {name}"));
         }
-        async { Ok(()) }.boxed()
+        Ok(())
     }
 }

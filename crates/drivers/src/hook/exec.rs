@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::{HookCall, HookOutcome, HookRunner};
 use model::{HookKind, Value};
@@ -46,9 +46,10 @@ impl ExecHooks {
     }
 }
 
+#[async_trait]
 impl HookRunner for ExecHooks {
-    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
-        Box::pin(self.exec(call))
+    async fn run(&self, call: &HookCall) -> HookOutcome {
+        self.exec(call).await
     }
 }
 

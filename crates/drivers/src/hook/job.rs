@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -164,9 +164,10 @@ impl JobHooks {
     }
 }
 
+#[async_trait]
 impl HookRunner for JobHooks {
-    fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
-        Box::pin(self.job(call))
+    async fn run(&self, call: &HookCall) -> HookOutcome {
+        self.job(call).await
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use crate::{CallContext, DataPlan, DataSources, arguments};
 use model::{AttributeType, Diagnostics, DriverError, ErrorKind, Path, Provider, Schema, Value, kube_names};
@@ -48,29 +48,20 @@ fn value(config: &Value, id: Value, object: Value) -> Value {
     Value::map(given.into_iter().chain([("id", id), ("object", object)]))
 }
 
+#[async_trait]
 impl DataSources for KubernetesObject {
     fn data_schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
         (type_name == TYPE_NAME).then(|| Arc::clone(&self.data_schema))
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
-        Box::pin(async {
-            let mut found = arguments::check(context, &self.data_schema, config);
-            found.extend(check(context, config));
-            Ok((found, value(config, Value::Unknown, Value::Unknown)))
-        })
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
+        let mut found = arguments::check(context, &self.data_schema, config);
+        found.extend(check(context, config));
+        Ok((found, value(config, Value::Unknown, Value::Unknown)))
     }
 
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        Box::pin(self.read_existing(context, config))
+    async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
+        self.read_existing(context, config).await
     }
 }
 

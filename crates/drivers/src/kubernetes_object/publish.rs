@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use http::Method;
 use serde_json::{Value as Json, json};
 
@@ -94,21 +93,18 @@ impl KubernetesObject {
     }
 }
 
+#[async_trait]
 impl Publisher for KubernetesObject {
-    fn write<'a>(
-        &'a self,
-        copy: CopyTarget<'a>,
-        texts: &'a StringData,
-    ) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        async move { self.write_copy(&copy, texts).await }.boxed()
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+        self.write_copy(&copy, texts).await
     }
 
-    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>> {
-        async move { self.read_copy(&copy).await }.boxed()
+    async fn read(&self, copy: CopyTarget<'_>) -> Result<Option<StringData>, DriverError> {
+        self.read_copy(&copy).await
     }
 
-    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
-        async move { self.remove_copy(&copy).await }.boxed()
+    async fn remove(&self, copy: CopyTarget<'_>) -> Result<(), DriverError> {
+        self.remove_copy(&copy).await
     }
 }
 

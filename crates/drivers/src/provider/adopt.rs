@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::private::ObjectPrivate;
 use super::schema::Identity;
@@ -130,19 +129,17 @@ impl Providers {
     }
 }
 
+#[async_trait]
 impl TakeOver for Providers {
-    fn take_over<'a>(
-        &'a self,
-        context: &'a CallContext,
-        type_name: &'a str,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
-        async move {
-            let called = self.object_client(context).await?;
-            called.mask_values(None, Some(object));
-            called.masked(called.take_over(type_name, object).await)
-        }
-        .boxed()
+    async fn take_over(
+        &self,
+        context: &CallContext,
+        type_name: &str,
+        object: &RecordedObject,
+    ) -> Result<ObjectState, DriverError> {
+        let called = self.object_client(context).await?;
+        called.mask_values(None, Some(object));
+        called.masked(called.take_over(type_name, object).await)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use super::object_client::{ObjectClient, reject_deferred};
 use super::{Providers, diagnostics};
@@ -11,37 +10,24 @@ use crate::{CallContext, DataPlan, DataSources};
 use model::{DriverError, Provider, Schema, Secrets, Value};
 use tfprovider::cty;
 
+#[async_trait]
 impl DataSources for Providers {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         let served = self.cached_types(provider?)?.ok()?;
         Some(served.data(type_name).ok()??.outline.clone())
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
-        async move {
-            let called = self.data_source_client(context).await?;
-            called.mask_values(Some(config), None);
-            let (found, expected) = called.masked(called.plan_data(config).await)?;
-            Ok((found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect(), expected))
-        }
-        .boxed()
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
+        let called = self.data_source_client(context).await?;
+        called.mask_values(Some(config), None);
+        let (found, expected) = called.masked(called.plan_data(config).await)?;
+        Ok((found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect(), expected))
     }
 
-    fn read_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Value, DriverError>> {
-        async move {
-            let called = self.data_source_client(context).await?;
-            called.mask_values(Some(config), None);
-            called.masked(called.read_data(config).await)
-        }
-        .boxed()
+    async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
+        let called = self.data_source_client(context).await?;
+        called.mask_values(Some(config), None);
+        called.masked(called.read_data(config).await)
     }
 }
 

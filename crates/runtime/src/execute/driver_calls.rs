@@ -2,7 +2,7 @@
 
 use super::mask;
 use drivers::{CallContext, Driver};
-use model::{Diagnostics, DriverError, ErrorKind, PlanRequest, PlanResponse, Secrets, Value, has_errors};
+use model::{Diagnostics, DriverError, PlanRequest, PlanResponse, Secrets, Value, has_errors};
 
 /// Validates a configuration, and plans it when validation finds no error. `read_by` returns the values that the
 /// object's expressions read; it is called only when there is something to report.
@@ -41,7 +41,10 @@ pub(crate) async fn read_data<'a>(
     read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
 ) -> (Diagnostics, Result<Option<Value>, DriverError>) {
     let secrets = || mask::secrets(driver, context, config, None, &read_by());
-    let Some(sources) = driver.data() else { return (Vec::new(), Err(no_data(context))) };
+    let sources = match driver.sources(context) {
+        Ok(sources) => sources,
+        Err(error) => return (Vec::new(), Err(error)),
+    };
     let (mut found, expected) = match sources.plan_data(context, config).await {
         Ok((found, expected)) => (mask::diagnostics(found, secrets), expected),
         Err(error) => return (Vec::new(), Err(secrets().redact_error(error))),
@@ -55,9 +58,4 @@ pub(crate) async fn read_data<'a>(
     warnings.retain(|warning| !found.contains(warning));
     found.extend(warnings);
     (found, value.map(Some).map_err(|error| secrets().redact_error(error)))
-}
-
-fn no_data(context: &CallContext) -> DriverError {
-    let message = format!("the data source `{}` does not exist", context.type_name);
-    DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }

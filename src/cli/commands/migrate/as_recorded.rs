@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 
 use drivers::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver};
 use model::{
@@ -30,53 +29,38 @@ fn no_call() -> DriverError {
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 
+#[async_trait]
 impl Driver for AsRecorded {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.driver.schema(type_name, provider)
     }
 
-    fn validate<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        self.driver.validate(context, config)
+    fn wrapped(&self) -> Option<&dyn Driver> {
+        Some(self.driver.as_ref())
     }
 
-    fn plan<'a>(
-        &'a self,
-        context: &'a CallContext,
-        request: PlanRequest,
-    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        self.driver.plan(context, request)
+    async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
+        self.driver.validate(context, config).await
     }
 
-    fn read<'a>(
-        &'a self,
-        _: &'a CallContext,
-        object: &'a RecordedObject,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Ok(Some(object.into())) }.boxed()
+    async fn plan(&self, context: &CallContext, request: PlanRequest) -> Result<PlanResponse, DriverError> {
+        self.driver.plan(context, request).await
     }
 
-    fn apply<'a>(&'a self, _: &'a CallContext, _: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        async { ApplyResponse { error: Some(no_call()), ..ApplyResponse::default() } }.boxed()
+    async fn read(&self, _: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        Ok(Some(object.into()))
     }
 
-    fn import<'a>(
-        &'a self,
-        _: &'a CallContext,
-        _: &'a ImportRequest,
-    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Err(no_call()) }.boxed()
+    async fn apply(&self, _: &CallContext, _: ApplyRequest) -> ApplyResponse {
+        ApplyResponse { error: Some(no_call()), ..ApplyResponse::default() }
+    }
+
+    async fn import(&self, _: &CallContext, _: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        Err(no_call())
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
         CreateRecovery::Unknown
-    }
-
-    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        self.driver.configuration(context)
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
@@ -84,23 +68,17 @@ impl Driver for AsRecorded {
     }
 }
 
+#[async_trait]
 impl DataSources for AsRecorded {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.driver.data()?.data_schema(type_name, provider)
     }
 
-    fn plan_data<'a>(
-        &'a self,
-        context: &'a CallContext,
-        config: &'a Value,
-    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
-        match self.driver.data() {
-            Some(data) => data.plan_data(context, config),
-            None => async { Err(no_call()) }.boxed(),
-        }
+    async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
+        self.driver.sources(context)?.plan_data(context, config).await
     }
 
-    fn read_data<'a>(&'a self, context: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Value, DriverError>> {
-        async { self.readings.get(&*context.address).cloned().ok_or_else(no_call) }.boxed()
+    async fn read_data(&self, context: &CallContext, _: &Value) -> Result<Value, DriverError> {
+        self.readings.get(&*context.address).cloned().ok_or_else(no_call)
     }
 }
