@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 
 use super::Warnings;
-use model::{DriverError, ObjectState, Provider, ProviderUse, RecordedObject, Value};
+use super::provider::ProcessMask;
+use model::{DriverError, ObjectState, Provider, ProviderUse, RecordedObject, Secrets, Value};
 use process::lock;
 
 /// The context of a call: everything besides its values.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CallContext {
     pub type_name: Arc<str>,
     pub namespace: Arc<str>,
@@ -28,21 +29,47 @@ pub struct CallContext {
     pub warnings: Warnings,
     /// Why an `apply` call has not returned yet.
     pub delay: CallDelay,
+    /// The values that the expressions of the object read. Their secrets are masked in answers, as those of the
+    /// arguments of a call.
+    pub read: Arc<[Value]>,
+    /// The secrets that only the driver knows, which are masked in answers as well.
+    pub masks: Masks,
 }
 
 /// What a call waits for, as far as its driver knows. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct CallDelay(Arc<Mutex<String>>);
+pub struct CallDelay(Arc<Mutex<(String, Secrets)>>);
 
 impl CallDelay {
     /// Sets what the call waits for, in one line.
     pub fn set(&self, what: String) {
-        *lock(&self.0) = what;
+        let mut known = lock(&self.0);
+        known.0 = known.1.redact(what);
+    }
+
+    /// Masks secrets in what is set from now on.
+    pub(crate) fn mask(&self, secrets: Secrets) {
+        lock(&self.0).1 = secrets;
     }
 
     /// `None` if the call waits for nothing but its response.
     pub fn get(&self) -> Option<String> {
-        Some(lock(&self.0).clone()).filter(|what| !what.is_empty())
+        Some(lock(&self.0).0.clone()).filter(|what| !what.is_empty())
+    }
+}
+
+/// The masks of the processes that a call used. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Masks(Arc<Mutex<Vec<Arc<ProcessMask>>>>);
+
+impl Masks {
+    pub(crate) fn add(&self, mask: &Arc<ProcessMask>) {
+        lock(&self.0).push(Arc::clone(mask));
+    }
+
+    /// `secrets`, and those of the processes.
+    pub(crate) fn with_secrets(&self, secrets: Secrets) -> Secrets {
+        lock(&self.0).iter().fold(secrets, |secrets, mask| secrets.and(&mask.secrets()))
     }
 }
 

@@ -44,8 +44,8 @@ impl dyn Driver + '_ {
 /// process is known to be dead. Purlin never cancels it.
 #[async_trait]
 pub trait Driver: Send + Sync {
-    /// For a layer around another driver: what the layer does not define is that driver's. Methods without a default
-    /// are defined by each layer.
+    /// For a layer around another driver: the properties that the layer does not define are those of that driver. Calls
+    /// are never passed on by default, so that a new one cannot pass by the layer that masks secrets.
     fn wrapped(&self) -> Option<&dyn Driver> {
         None
     }
@@ -76,18 +76,15 @@ pub trait Driver: Send + Sync {
 
     /// Waits until an object that `apply` returned with `ready_by` is ready, and returns its state. Has no side
     /// effects, so it can be dropped and restarted, also by another process. Returns by `CallContext::deadline` and
-    /// reads the object at least once. `report` receives the health whenever it changes: an object that has failed may
+    /// reads the object at least once. `_report` receives the health whenever it changes: an object that has failed may
     /// still become ready, so that does not end the wait.
     async fn wait_ready(
         &self,
-        context: &CallContext,
+        _context: &CallContext,
         object: &RecordedObject,
-        report: &HealthReport<'_>,
+        _report: &HealthReport<'_>,
     ) -> Result<ObjectState, ReadinessError> {
-        match self.wrapped() {
-            Some(driver) => driver.wait_ready(context, object, report).await,
-            None => Ok(object.into()),
-        }
+        Ok(object.into())
     }
 
     /// Whether the response to `plan` depends on objects that may have changed since. Then a create is planned again
@@ -98,11 +95,8 @@ pub trait Driver: Send + Sync {
 
     /// Removes the driver's marks from an object that Purlin no longer manages. Does nothing if the object no longer
     /// exists.
-    async fn release(&self, context: &CallContext, object: &RecordedObject) -> Result<(), DriverError> {
-        match self.wrapped() {
-            Some(driver) => driver.release(context, object).await,
-            None => Ok(()),
-        }
+    async fn release(&self, _context: &CallContext, _object: &RecordedObject) -> Result<(), DriverError> {
+        Ok(())
     }
 
     /// The identities that an object may have which a Resource of the namespace imports by this request, as far as the
@@ -123,11 +117,8 @@ pub trait Driver: Send + Sync {
     /// Identifies the configuration under which calls are made: the digest of the provider configuration, or the
     /// cluster. An object counts as deleted only if it is missing under the configuration that last returned it. Empty
     /// if there is only one configuration, or if it cannot be identified.
-    async fn configuration(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
-        match self.wrapped() {
-            Some(driver) => driver.configuration(context).await,
-            None => Ok(Arc::default()),
-        }
+    async fn configuration(&self, _context: &CallContext) -> Result<Arc<str>, DriverError> {
+        Ok(Arc::default())
     }
 
     /// The maximum number of concurrent calls; `None` for no limit beyond those of the controller and the provider.
@@ -136,11 +127,11 @@ pub trait Driver: Send + Sync {
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
-        self.wrapped()?.data()
+        None
     }
 
     fn takeover(&self) -> Option<&dyn TakeOver> {
-        self.wrapped()?.takeover()
+        None
     }
 
     fn watcher(&self) -> Option<&dyn ObjectWatcher> {

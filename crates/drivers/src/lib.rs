@@ -14,12 +14,13 @@ pub mod arguments;
 mod call;
 mod contract;
 pub mod kubernetes_object;
+mod masked;
 pub mod provider;
 pub mod terraform_data;
 mod warnings;
 
 pub use arguments::unsupported_move;
-pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Observation, ReadinessError};
+pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Masks, Observation, ReadinessError};
 pub use contract::{
     CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport, ObjectChange, ObjectWatcher,
     SearchCreated, SearchResult, TakeOver, WatchedInstance,
@@ -52,8 +53,7 @@ mod tests {
             service_account: "deployer".into(),
             deadline: process::Clock::now(&process::SystemClock) + jiff::SignedDuration::from_secs(20),
             operation_id: "op-1".into(),
-            warnings: super::Warnings::default(),
-            delay: super::CallDelay::default(),
+            ..CallContext::default()
         }
     }
 

@@ -30,12 +30,12 @@ use jiff::SignedDuration;
 
 use super::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, SearchCreated, SearchResult,
-    TakeOver, Warnings,
+    TakeOver,
 };
 use calls::SchemaCalls;
 use model::{
     Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
-    RecordedObject, Schema, Secrets, Value,
+    RecordedObject, Schema, Value,
 };
 use object_client::ObjectClient;
 use process::{Clock, lock};
@@ -45,6 +45,7 @@ use sessions::Sessions;
 
 pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
 pub use host::{Preparation, ProviderInfo};
+pub use mask::ProcessMask;
 pub use reattach::Reattach;
 pub use runners::{RunnerPods, RunnerSettings};
 pub use sessions::{ConfigurationMode, Confinement, ProviderOptions};
@@ -175,22 +176,12 @@ impl Providers {
         let served = self.served_types(&used.provider).await?;
         let kind = kind(&served)?.ok_or_else(|| no_such_type(&used.provider, word, context))?;
         let (lease, mask) = self.sessions.lease(&context.namespace, &used, &served).await?;
+        context.masks.add(&mask);
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
         let client = lease.with_limit(left.unsigned_abs()).with_provider_meta(served.has_provider_meta());
         let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
         let stopped = &self.stopped;
-        let warnings = Warnings::default();
-        Ok(ObjectClient {
-            client,
-            _lease: lease,
-            mask,
-            kind,
-            plans_destroys,
-            generates_config,
-            context,
-            warnings,
-            stopped,
-        })
+        Ok(ObjectClient { client, _lease: lease, mask, kind, plans_destroys, generates_config, context, stopped })
     }
 
     /// Waits for the turn to repeat a call that failed because its process ended; `None` if it failed for another
@@ -213,7 +204,7 @@ macro_rules! read_only_call {
     ($providers:ident, $context:ident, mask_values($config:expr, $prior:expr), $method:ident($argument:expr)) => {{
         let client = $providers.object_client($context).await?;
         client.mask_values($config, $prior);
-        let result = client.masked(client.$method($argument).await);
+        let result = client.$method($argument).await;
         if result.is_ok() {
             return result;
         }
@@ -222,7 +213,7 @@ macro_rules! read_only_call {
             Some(_turn) => {
                 let client = $providers.object_client($context).await?;
                 client.mask_values($config, $prior);
-                client.masked(client.$method($argument).await)
+                client.$method($argument).await
             }
         }
     }};
@@ -259,11 +250,7 @@ impl Driver for Providers {
         match self.object_client(context).await {
             Ok(called) => {
                 called.mask_values(Some(&request.config), request.prior.as_deref());
-                let mut response = called.apply(request).await;
-                called.mask.add(Secrets::of(response.object.iter().map(|object| &object.value)));
-                called.forward_warnings();
-                response.error = response.error.map(|error| called.mask.error(error));
-                response
+                called.apply(request).await
             }
             Err(error) => ApplyResponse { error: Some(error), ..ApplyResponse::default() },
         }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::masked::Masked;
 use super::offline::Offline;
 use super::publish::Publisher;
 use super::{Driver, KubernetesObject, Providers, TerraformData, kubernetes_object, terraform_data};
 
+/// The drivers by type, each in the layer that masks secrets.
 #[derive(Clone, Default)]
 pub struct Registry {
     drivers: BTreeMap<Arc<str>, Arc<dyn Driver>>,
@@ -49,21 +51,21 @@ impl Registry {
     /// Adds a driver, or replaces the driver of the type.
     #[must_use]
     pub fn with(mut self, type_name: impl Into<Arc<str>>, driver: Arc<dyn Driver>) -> Self {
-        self.drivers.insert(type_name.into(), driver);
+        self.drivers.insert(type_name.into(), Arc::new(Masked(driver)));
         self
     }
 
     /// Adds a driver for `prefix` and for every type `prefix_...` without a separate driver.
     #[must_use]
     pub fn with_family(mut self, prefix: impl Into<Arc<str>>, driver: Arc<dyn Driver>) -> Self {
-        self.families.insert(prefix.into(), driver);
+        self.families.insert(prefix.into(), Arc::new(Masked(driver)));
         self
     }
 
     /// Serves all other types with providers.
     #[must_use]
     pub fn with_providers(mut self, host: Arc<Providers>) -> Self {
-        self.providers = Some(ProviderEntry { driver: host.clone(), host });
+        self.providers = Some(ProviderEntry { driver: Arc::new(Masked(host.clone())), host });
         self
     }
 

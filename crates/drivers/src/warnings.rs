@@ -18,14 +18,13 @@ impl Warnings {
         }
     }
 
-    /// Masks secrets in the collected warnings. `secrets` is called only if there are any.
-    pub fn mask(&self, secrets: impl FnOnce() -> Secrets) {
-        let mut all = lock(&self.0);
-        if !all.is_empty() {
-            let secrets = secrets();
-            let masked = std::mem::take(&mut *all).into_iter().map(|warning| secrets.redact_diagnostic(warning));
-            *all = masked.collect();
-        }
+    /// Masks secrets in the collected warnings.
+    pub(crate) fn mask(&self, secrets: &Secrets) {
+        self.take().into_iter().for_each(|warning| self.add(secrets.redact_diagnostic(warning)));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
     }
 
     pub fn take(&self) -> Diagnostics {

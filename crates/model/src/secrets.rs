@@ -32,9 +32,7 @@ impl Secrets {
         for value in values {
             collect(value.borrow(), false, &mut found);
         }
-        found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        found.dedup();
-        Self(found)
+        Self::sorted(found)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -48,6 +46,22 @@ impl Secrets {
 
     pub fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
+    }
+
+    pub fn redact_in(&self, text: &mut String) {
+        *text = self.redact(std::mem::take(text));
+    }
+
+    /// These secrets and those of `other`.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        Self::sorted(self.0.into_iter().chain(other.0.iter().cloned()).collect())
+    }
+
+    fn sorted(mut all: Vec<String>) -> Self {
+        all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        all.dedup();
+        Self(all)
     }
 
     pub fn redact_error(&self, error: DriverError) -> DriverError {

@@ -8,7 +8,6 @@ pub mod engine;
 pub mod failure;
 pub mod hooks;
 pub mod journal;
-pub(crate) mod mask;
 pub mod moves;
 pub mod worker_command;
 pub mod permits;

@@ -227,7 +227,6 @@ impl DataSources for ReplayDriver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drivers::{CallDelay, Warnings};
     use testkit::scripted::{Script, Scripted, World};
 
     #[tokio::test]
@@ -236,12 +235,7 @@ mod tests {
             type_name: "scripted".into(),
             namespace: "shop".into(),
             address: "web".into(),
-            provider: None,
-            service_account: "".into(),
-            deadline: jiff::Timestamp::MAX,
-            operation_id: "".into(),
-            warnings: Warnings::default(),
-            delay: CallDelay::default(),
+            ..CallContext::default()
         };
         let (world, tape) = (World::new(Script::default()), Arc::new(ReplyLog::default()));
         let driver: Arc<dyn Driver> = Arc::new(Scripted::new(Arc::clone(&world)));

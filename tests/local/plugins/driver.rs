@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CallDelay, Driver, Preparation, ProviderOptions, Providers, Warnings,
-};
+use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, Driver, Preparation, ProviderOptions, Providers};
 use purlin::install::{InstallOptions, Installer};
 use purlin::model::{PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject, Value};
 use purlin::process::Clock;
@@ -88,9 +86,7 @@ impl Bench {
             provider: Some(Arc::new(ProviderUse::new("corner".into(), Arc::clone(&self.provider), settings))),
             service_account: "".into(),
             deadline: self.clock.now() + SignedDuration::try_from(limit).unwrap(),
-            operation_id: "".into(),
-            warnings: Warnings::default(),
-            delay: CallDelay::default(),
+            ..CallContext::default()
         }
     }
 

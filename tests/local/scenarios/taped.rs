@@ -10,7 +10,7 @@ use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyTarget;
 use purlin::driver::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport,
-    Publisher, ReadinessError,
+    Publisher, ReadinessError, TakeOver,
 };
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::StringData;
@@ -102,8 +102,16 @@ impl Driver for TapedDriver {
         self.inner.wait_ready(context, object, report).await
     }
 
+    async fn configuration(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        self.inner.configuration(context).await
+    }
+
     fn recovery(&self) -> CreateRecovery<'_> {
         self.inner.recovery().with_finder(self)
+    }
+
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        self.inner.takeover()
     }
 
     fn data(&self) -> Option<&dyn DataSources> {

@@ -74,7 +74,7 @@ impl Providers {
     /// If the provider or type does not exist, or the state cannot be upgraded.
     pub async fn adopt(&self, context: &CallContext, object: &ForeignObject) -> Result<AdoptedObject, DriverError> {
         let called = self.object_client(context).await?;
-        called.masked(called.adopt_object(object).await)
+        called.mask_answer(called.adopt_object(object).await)
     }
 
     /// Converts a data source of a state to its value and its written arguments, without reading it.
@@ -122,10 +122,7 @@ impl Providers {
     ) -> Result<ReconstructedConfig, DriverError> {
         let called = self.object_client(context).await?;
         called.mask.add(Secrets::of([value]));
-        let mut reconstructed = called.masked(called.reconstruct_config(value, written).await)?;
-        reconstructed.problems =
-            reconstructed.problems.into_iter().map(|problem| called.mask.diagnostic(problem)).collect();
-        Ok(reconstructed)
+        called.mask_answer(called.reconstruct_config(value, written).await)
     }
 }
 
@@ -139,7 +136,7 @@ impl TakeOver for Providers {
     ) -> Result<ObjectState, DriverError> {
         let called = self.object_client(context).await?;
         called.mask_values(None, Some(object));
-        called.masked(called.take_over(type_name, object).await)
+        called.take_over(type_name, object).await
     }
 }
 

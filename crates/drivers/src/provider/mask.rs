@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use model::{Diagnostic, DriverError, Secrets};
+use model::Secrets;
 use process::lock;
 use tfprovider::plugin::Mask;
 
@@ -12,7 +12,7 @@ use tfprovider::plugin::Mask;
 const RECENT_CALLS: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct ProcessMask {
+pub struct ProcessMask {
     configuration: Secrets,
     recent: Mutex<VecDeque<Secrets>>,
 }
@@ -43,13 +43,9 @@ impl ProcessMask {
         lock(&self.recent).iter().fold(text, |text, secrets| secrets.redact(text))
     }
 
-    pub fn error(&self, error: DriverError) -> DriverError {
-        DriverError { message: self.text(&error.message), hint: error.hint.map(|hint| self.text(&hint)), ..error }
-    }
-
-    pub fn diagnostic(&self, diagnostic: Diagnostic) -> Diagnostic {
-        let diagnostic = self.configuration.redact_diagnostic(diagnostic);
-        lock(&self.recent).iter().fold(diagnostic, |diagnostic, secrets| secrets.redact_diagnostic(diagnostic))
+    /// All secrets that are masked now.
+    pub fn secrets(&self) -> Secrets {
+        lock(&self.recent).iter().fold(self.configuration.clone(), |all, recent| all.and(recent))
     }
 }
 

@@ -9,7 +9,8 @@ use super::diagnostics;
 use super::mask::ProcessMask;
 use super::private::{ObjectPrivate, PlanPrivate, WriteOnlyFingerprint};
 use super::schema::{Identity, ResourceType};
-use crate::{ApplyRequest, ApplyResponse, CallContext, Warnings, arguments};
+use crate::masked::{Answer, mask_answer};
+use crate::{ApplyRequest, ApplyResponse, CallContext, arguments};
 use model::{
     DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets,
     Value as EngineValue,
@@ -34,8 +35,6 @@ pub(super) struct ObjectClient<'a> {
     /// The provider generates configurations from states.
     pub generates_config: bool,
     pub context: &'a CallContext,
-    /// The warnings of the provider, not masked.
-    pub warnings: Warnings,
     /// All calls received a stop request.
     pub stopped: &'a AtomicBool,
 }
@@ -67,38 +66,26 @@ impl ObjectClient<'_> {
         self.mask.add(Secrets::of(&values));
     }
 
-    /// Masks the result of a call and forwards its warnings.
-    pub fn masked<T>(&self, result: Result<T, DriverError>) -> Result<T, DriverError> {
-        self.forward_warnings();
-        result.map_err(|error| self.mask.error(error))
-    }
-
-    /// Forwards the collected warnings to the context. Called after the response is decoded, so that its secrets are
-    /// masked.
-    pub fn forward_warnings(&self) {
-        let warnings = self.warnings.take().into_iter();
-        warnings.for_each(|warning| self.context.warnings.add(self.mask.diagnostic(warning)));
+    /// Masks the answer to a call that is none of a driver.
+    pub fn mask_answer<A: Answer>(&self, answer: A) -> A {
+        mask_answer(self.context, answer, |_| self.mask.secrets())
     }
 
     /// Collects the warnings in the diagnostics of a response and returns the first error.
     pub(super) fn check_diagnostics(&self, diagnostics: Vec<Diagnostic>) -> Result<(), DriverError> {
         let error = diagnostics::first_error(&diagnostics);
-        diagnostics::warnings(diagnostics).into_iter().for_each(|warning| self.warnings.add(warning));
+        diagnostics::warnings(diagnostics).into_iter().for_each(|warning| self.context.warnings.add(warning));
         error.map_or(Ok(()), Err)
-    }
-
-    fn masked_all(&self, found: model::Diagnostics) -> model::Diagnostics {
-        found.into_iter().map(|one| self.mask.diagnostic(one)).collect()
     }
 
     pub async fn validate(&self, config: &EngineValue) -> Result<model::Diagnostics, DriverError> {
         let (config, found) = cty::coerce_config(&self.kind.schema.block, config);
         if !found.is_empty() {
-            return Ok(self.masked_all(found));
+            return Ok(found);
         }
         let config = self.encode(&config)?;
         let response = self.client.validate_resource_config(&self.context.type_name, config).await;
-        Ok(self.masked_all(diagnostics::diagnostics(response.map_err(|error| diagnostics::call_error(&error))?)))
+        Ok(diagnostics::diagnostics(response.map_err(|error| diagnostics::call_error(&error))?))
     }
 
     pub async fn plan(&self, request: &PlanRequest) -> Result<PlanResponse, DriverError> {

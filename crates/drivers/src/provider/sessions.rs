@@ -191,7 +191,7 @@ impl Sessions {
         let mask = self.mask(&key, used, served);
         let start = async || {
             let not_configured = |error: DriverError| {
-                let DriverError { message: why, hint, .. } = mask.error(error);
+                let DriverError { message: why, hint, .. } = mask.secrets().redact_error(error);
                 PluginError::NotConfigured { why, hint }
             };
             let configuration = self.configuration(used, served).map_err(not_configured)?;
@@ -351,8 +351,9 @@ impl Sessions {
     }
 
     fn store_warnings(&self, key: &PoolKey, mask: &ProcessMask, diagnostics: Vec<Diagnostic>) {
-        let warnings: Diagnostics =
-            diagnostics::warnings(diagnostics).into_iter().map(|warning| mask.diagnostic(warning)).collect();
+        let secrets = mask.secrets();
+        let warnings = diagnostics::warnings(diagnostics).into_iter();
+        let warnings: Diagnostics = warnings.map(|warning| secrets.redact_diagnostic(warning)).collect();
         let mut warned = lock(&self.warned);
         match warnings.is_empty() {
             true => drop(warned.remove(key)),

@@ -11,9 +11,9 @@ use super::permits::{Permit, Pool, PoolUsage};
 use super::unsent_calls::UnsentCalls;
 use crate::execute::Journal;
 use drivers::hook::{HookRunner, NoHooks};
-use drivers::{CallContext, CallDelay, Driver, Registry, Warnings};
+use drivers::{CallContext, Driver, Registry};
 use engine::load::Instance;
-use model::{Address, Holder, ProviderUse, Quota, Schema};
+use model::{Address, Holder, ProviderUse, Quota, Schema, Value};
 use process::{Clock, Random, Threads, lock};
 
 /// The limits of a process.
@@ -166,9 +166,8 @@ impl Engine {
             provider: call.provider.cloned(),
             service_account: Arc::clone(call.service_account),
             deadline: after(self.clock.now(), timeout),
-            operation_id: Arc::from(""),
-            warnings: Warnings::default(),
-            delay: CallDelay::default(),
+            read: call.read.iter().copied().cloned().collect(),
+            ..CallContext::default()
         }
     }
 }
@@ -181,6 +180,8 @@ pub(crate) struct Call<'a> {
     pub provider: Option<&'a Arc<ProviderUse>>,
     /// The ServiceAccount that the call acts as.
     pub service_account: &'a Arc<str>,
+    /// The values that the object's expressions read.
+    pub read: &'a [&'a Value],
 }
 
 /// Returns one pool for each driver with a limit, even if the driver serves several types.

@@ -7,7 +7,7 @@ use crate::execute::Engine;
 use drivers::CallContext;
 use drivers::hook::{HookCall, HookOutcome};
 use engine::plan::hooks::EvaluatedHook;
-use model::{OnFailure, Reason, RecordedHook, RecordedObject, Secrets, Value};
+use model::{OnFailure, Reason, RecordedHook, RecordedObject, Secrets};
 
 /// The maximum length of reported output in characters, so that it fits into the message of a condition.
 const MAX_OUTPUT: usize = 800;
@@ -29,8 +29,6 @@ pub(crate) struct HookTarget<'a> {
     pub context: CallContext,
     pub uid: &'a Arc<str>,
     pub object: &'a RecordedObject,
-    /// The values that the object's expressions read.
-    pub read: Vec<&'a Value>,
 }
 
 /// Runs hooks in order, until one fails with `onFailure: Fail`.
@@ -82,7 +80,7 @@ fn handle_failure(hook: &RecordedHook, message: String, notes: &mut Vec<HookNote
 
 /// The error and the end of the output, on one line.
 fn summary(hook: &RecordedHook, of: &HookTarget<'_>, outcome: &HookOutcome) -> String {
-    let secrets = Secrets::of(of.read.iter().copied().chain([&hook.definition, &of.object.value]));
+    let secrets = Secrets::of(of.context.read.iter().chain([&hook.definition, &of.object.value]));
     let output = secrets.redact(outcome.output.clone());
     let words: Vec<&str> = output.split_whitespace().collect();
     let output = words.join(" ");

@@ -126,6 +126,7 @@ pub(super) fn context(
         address: &record.address,
         provider: None,
         service_account: service_account(instance, recorded_account),
+        read: &[],
     };
     let timeouts = instance.map_or_else(Timeouts::default, |instance| instance.timeouts);
     engine.call_context(&call, timeouts.read)

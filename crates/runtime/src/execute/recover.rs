@@ -22,7 +22,7 @@ use engine::plan::hooks::before_destroy;
 use engine::plan::{MISSING_AFTER_CONFIG_CHANGE, ObjectBlock};
 use model::{
     ChangeOutcome, Diagnostics, DriverError, ImportRequest, Intent, Operation, Reason, Record, RecordedObject,
-    Resolution, Secrets, Stored, Value,
+    Resolution, Stored, Value,
 };
 
 /// The delay before recovery is retried after a failed call.
@@ -172,7 +172,6 @@ pub async fn recover(
     let warnings = Warnings::default();
     let attempt = Attempt { engine, stored, intent, instance, driver: driver.as_ref(), warnings };
     let recovery = attempt.resolve(holder).await;
-    attempt.warnings.mask(|| attempt.secrets(&recovery));
     (recovery, with_address(&record.address, attempt.warnings.take()))
 }
 
@@ -267,18 +266,6 @@ impl Attempt<'_> {
     fn time_left(&self) -> Duration {
         let left = self.intent.deadline.duration_since(self.engine.clock.now());
         left.max(SignedDuration::ZERO).unsigned_abs()
-    }
-
-    /// The values to mask in warnings: sensitive values of the prior, planned and current object.
-    fn secrets(&self, recovery: &Recovery) -> Secrets {
-        let planned = self.intent.planned.iter().flat_map(|planned| [&planned.config, &planned.planned]);
-        let now = match recovery {
-            Recovery::Resolved(stored) => Some(&stored.record),
-            Recovery::Erased | Recovery::Missing | Recovery::Blocked(..) => None,
-        };
-        let objects = [Some(&self.stored.record), now].into_iter().flatten();
-        let objects = objects.flat_map(|record| record.current.iter().chain(record.deposed.values()));
-        Secrets::of(planned.chain(objects.map(|object| &object.value)).chain(self.read()))
     }
 
     fn resource_is_missing(&self) -> bool {
@@ -381,7 +368,7 @@ impl Attempt<'_> {
             Ok(Some(_)) => {}
         }
         let context = self.context(object, self.time_left());
-        let of = HookTarget { engine: self.engine, context, uid: &record.uid, object, read: self.read() };
+        let of = HookTarget { engine: self.engine, context, uid: &record.uid, object };
         let mut notes = Vec::new();
         let ended = hooks::run(&of, hooks, &mut notes).await;
         for note in notes {
@@ -479,9 +466,14 @@ impl Attempt<'_> {
         Recovery::Blocked(ObjectBlock { reason: failure.reason, message }, again)
     }
 
-    /// The values that the object's expressions read, as far as its Resource alone provides them.
+    /// The values that the object's expressions read, as far as its Resource alone provides them, and those of the plan
+    /// and of the objects, which an answer to any call may quote.
     fn read(&self) -> Vec<&Value> {
-        self.instance.iter().map(|instance| instance.inputs.values()).collect()
+        let inputs = self.instance.iter().map(|instance| instance.inputs.values());
+        let planned = self.intent.planned.iter().flat_map(|planned| [&planned.config, &planned.planned]);
+        let record = &self.stored.record;
+        let objects = record.current.iter().chain(record.deposed.values());
+        inputs.chain(planned).chain(objects.map(|object| &object.value)).collect()
     }
 
     fn timeouts(&self) -> Timeouts {
@@ -497,6 +489,7 @@ impl Attempt<'_> {
             address: &record.address,
             provider: object.provider.as_ref(),
             service_account: service_account(self.instance, &object.service_account),
+            read: &self.read(),
         };
         let context = self.engine.call_context(&call, timeout);
         let (operation_id, warnings) = (Arc::clone(&self.intent.operation_id), self.warnings.clone());

@@ -330,6 +330,7 @@ impl StepTask {
             address: &self.step.address,
             provider: object.provider.as_ref(),
             service_account: service_account(self.instance.as_deref(), &object.service_account),
+            read: &self.read(),
         };
         let operation_id = intent.map_or_else(|| Arc::from(""), |intent| Arc::clone(&intent.operation_id));
         let warnings = self.warnings.clone();

@@ -11,11 +11,11 @@ use tracing::{Instrument as _, Span};
 
 use crate::execute::driver_calls::{read_data, validate_and_plan};
 use crate::execute::engine::Call;
-use crate::execute::{Engine, mask, publish};
+use crate::execute::{Engine, publish};
 use drivers::CallContext;
 use engine::load::{Config, Timeouts};
 use engine::plan::{CallId, DriverCall, DriverRequest, DriverResponse, Planner, ResponseCache};
-use model::{Address, DriverError, ErrorKind, ObjectState, PlanResponse, ProviderUse, Recorded, Secrets, Value};
+use model::{Address, DriverError, ErrorKind, ObjectState, PlanResponse, ProviderUse, Recorded, Value};
 
 type ResponseFuture<'a> = Pin<Box<dyn Future<Output = (CallId, DriverResponse)> + Send + 'a>>;
 
@@ -99,37 +99,36 @@ async fn call_driver(
         return (driver_call.id, DriverResponse::Object(Vec::new(), Err(error), Arc::from("")));
     };
     let _place = engine.permit(&config.namespace, &driver_call.type_name, driver_call.provider.as_deref()).await;
+    let read = referenced_values(config, recorded, &driver_call.address);
     let call = Call {
         type_name: &driver_call.type_name,
         namespace: &config.namespace,
         address: &driver_call.address,
         provider: driver_call.provider.as_ref(),
         service_account: &driver_call.service_account,
+        read: &read,
     };
     let timeout =
         config.instances.get(&driver_call.address).map_or(Timeouts::default().read, |instance| instance.timeouts.read);
     let context = engine.call_context(&call, timeout);
-    let referenced = || referenced_values(config, recorded, &driver_call.address);
     let response = match driver_call.request {
         DriverRequest::Import(request) => match driver.configuration(&context).await {
             Ok(configuration) => {
                 let found = driver.import(&context, &request).await;
-                object_response(&context, found, configuration, referenced)
+                object_response(&context, found, configuration)
             }
             Err(error) => DriverResponse::Object(Vec::new(), Err(error), Arc::from("")),
         },
         DriverRequest::Read(object) => match driver.configuration(&context).await {
             Ok(configuration) => {
                 let read = driver.read(&context, &object).await;
-                object_response(&context, read, configuration, || {
-                    referenced().into_iter().chain([&object.value]).collect()
-                })
+                object_response(&context, read, configuration)
             }
             Err(error) => DriverResponse::Object(Vec::new(), Err(error), Arc::from("")),
         },
         DriverRequest::Copies(record) => DriverResponse::Copies(publish::has_drifted(engine, &record).await),
         DriverRequest::Plan(request) => {
-            let (found, response) = validate_and_plan(driver.as_ref(), &context, request, &referenced).await;
+            let (found, response) = validate_and_plan(driver.as_ref(), &context, request).await;
             let names = |response: &PlanResponse| response.identity.is_some();
             let configuration = match &response {
                 Ok(Some(response)) if names(response) => driver.configuration(&context).await,
@@ -141,25 +140,20 @@ async fn call_driver(
             }
         }
         DriverRequest::Data { config: given, read } => {
-            let (found, response) = read_data(driver.as_ref(), &context, &given, read, &referenced).await;
+            let (found, response) = read_data(driver.as_ref(), &context, &given, read).await;
             DriverResponse::Data(found, response)
         }
     };
     (driver_call.id, response)
 }
 
-/// Returns the response of a read or an import. Messages are redacted: they must not contain sensitive values of the
-/// found object or of `known`, which is only computed if there are messages.
-fn object_response<'a>(
+/// Returns the response of a read or an import.
+fn object_response(
     context: &CallContext,
     found: Result<Option<ObjectState>, DriverError>,
     configuration: Arc<str>,
-    known: impl Fn() -> Vec<&'a Value>,
 ) -> DriverResponse {
-    let found = found.map(checked_object);
-    let own = found.iter().flatten().map(|object| &object.value);
-    let warnings = mask::diagnostics(context.warnings.take(), || Secrets::of(known().into_iter().chain(own)));
-    DriverResponse::Object(warnings, found.map_err(|error| Secrets::of(known()).redact_error(error)), configuration)
+    DriverResponse::Object(context.warnings.take(), found.map(checked_object), configuration)
 }
 
 /// Returns the recorded values that the expressions of an object read. A message can quote a part of an evaluated

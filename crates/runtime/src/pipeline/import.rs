@@ -36,7 +36,7 @@ pub async fn import(
         hint: None,
     };
     let driver = engine.drivers.get(type_name).ok_or_else(missing)?;
-    let call = Call { type_name, namespace, address, provider, service_account: &Arc::from("") };
+    let call = Call { type_name, namespace, address, provider, service_account: &Arc::from(""), read: &[] };
     let context = engine.call_context(&call, Timeouts::default().read);
     let Some(state) = checked_object(driver.import(&context, request).await?) else { return Ok(None) };
     let config = match engine.drivers.providers_serving(type_name) {

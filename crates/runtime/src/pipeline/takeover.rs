@@ -10,7 +10,7 @@ use drivers::{CallContext, Driver, Warnings, unsupported_move};
 use engine::load::{Config, Instance};
 use engine::plan::ObjectBlock;
 use engine::plan::moves::Takeover;
-use model::{Address, Diagnostics, DriverError, ErrorKind, ProviderUse, Reason, Record, RecordedObject, Secrets};
+use model::{Address, Diagnostics, DriverError, ErrorKind, ProviderUse, Reason, Record, RecordedObject};
 
 /// The converted records by the old and the new address.
 type Conversions = Vec<((Address, Address), Result<Arc<Record>, ObjectBlock>)>;
@@ -55,6 +55,7 @@ async fn convert_record(
         address: &instance.address,
         provider: provider.as_ref(),
         service_account: &instance.service_account,
+        read: &[instance.inputs.values()],
     };
     let context = CallContext { warnings: warnings.clone(), ..engine.call_context(&call, instance.timeouts.read) };
     let conversion = Conversion { driver: driver.as_ref(), context, version, provider };
@@ -77,11 +78,9 @@ struct Conversion<'a> {
 impl Conversion<'_> {
     async fn convert_object(&self, type_name: &str, object: &RecordedObject) -> Result<RecordedObject, DriverError> {
         let converted = match self.driver.takeover() {
-            Some(converter) => converter.take_over(&self.context, type_name, object).await,
-            None => Err(unsupported_move(&self.context, type_name)),
+            Some(converter) => converter.take_over(&self.context, type_name, object).await?,
+            None => return Err(unsupported_move(&self.context, type_name)),
         };
-        self.context.warnings.mask(|| Secrets::of([&object.value]));
-        let converted = converted.map_err(|error| Secrets::of([&object.value]).redact_error(error))?;
         let source = |used: &Option<Arc<ProviderUse>>| used.as_ref().map(|used| used.provider.source.clone());
         // A missing object can only be detected with the provider configuration of the last read.
         let provider_config = match source(&object.provider) == source(&self.provider) {

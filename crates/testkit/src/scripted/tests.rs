@@ -4,14 +4,12 @@ use model::RecordedObject;
 fn context(type_name: &str) -> CallContext {
     CallContext {
         type_name: type_name.into(),
-        provider: None,
         namespace: "shop".into(),
         address: "web".into(),
         service_account: "deployer".into(),
         deadline: process::Clock::now(&process::SystemClock) + jiff::SignedDuration::from_secs(20),
         operation_id: "op-1".into(),
-        warnings: drivers::Warnings::default(),
-        delay: drivers::CallDelay::default(),
+        ..CallContext::default()
     }
 }
 

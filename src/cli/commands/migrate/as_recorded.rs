@@ -63,6 +63,10 @@ impl Driver for AsRecorded {
         CreateRecovery::Unknown
     }
 
+    async fn configuration(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
+        self.driver.configuration(context).await
+    }
+
     fn data(&self) -> Option<&dyn DataSources> {
         self.driver.data().map(|_| self as &dyn DataSources)
     }

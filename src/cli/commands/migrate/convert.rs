@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::SignedDuration;
 
-use drivers::{CallContext, CallDelay, Preparation, Providers, ReconstructedConfig, Warnings};
+use drivers::{CallContext, Preparation, Providers, ReconstructedConfig};
 use migrate::{AdoptedObject, Migration, Object, Problem, Resource, without_provider};
 use model::{DriverError, RecordedObject};
 use process::{Clock as _, SystemClock};
@@ -99,13 +99,9 @@ fn context(migration: &Migration, resource: &Resource, address: &str) -> CallCon
     let now = SystemClock.now();
     CallContext {
         type_name: resource.address.type_name.as_str().into(),
-        namespace: "".into(),
         address: address.into(),
         provider: migration.provider(resource).cloned(),
-        service_account: "".into(),
         deadline: now.checked_add(TIME_LIMIT).unwrap_or(now),
-        operation_id: "".into(),
-        warnings: Warnings::default(),
-        delay: CallDelay::default(),
+        ..CallContext::default()
     }
 }

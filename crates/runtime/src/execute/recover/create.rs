@@ -31,7 +31,7 @@ impl Attempt<'_> {
         };
         let context = self.context(&planned.recorded, self.time_left());
         let request = create_request(planned);
-        let called = apply(self.engine, self.stored, self.driver, &context, request, &self.read()).await;
+        let called = apply(self.engine, self.stored, self.driver, &context, request).await;
         let ApplyResult { response, before } = called;
         // The interrupted call may have created the object even if this call was rejected.
         match response {

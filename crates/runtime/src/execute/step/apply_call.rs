@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::execute::Engine;
 use crate::execute::engine::after;
 use crate::execute::in_flight::Delay;
-use crate::execute::{Engine, mask};
 use drivers::{ApplyRequest, ApplyResponse, CallContext, Driver};
-use model::{Reason, Record, Secrets, Stored, Value};
+use model::{Reason, Record, Stored};
 
 /// The time that drivers need to end a call after its limit.
 const DRIVER_GRACE: Duration = Duration::from_secs(2);
@@ -34,26 +34,20 @@ pub(crate) struct ApplyResult {
     pub before: Stored,
 }
 
-/// Calls the driver. This is the only place that changes external objects. `before` holds the intent; `read` are the
-/// values that the object's expressions read.
+/// Calls the driver. This is the only place that changes external objects. `before` holds the intent.
 pub(crate) async fn apply(
     engine: &Engine,
     before: &Stored,
     driver: &dyn Driver,
     context: &CallContext,
     request: ApplyRequest,
-    read: &[&Value],
 ) -> ApplyResult {
-    let config = mask::mark_sensitive(driver, context, &request.config);
-    let (planned, prior) = (request.planned.clone(), request.prior.clone());
     let limit = context.deadline.duration_since(engine.clock.now());
     let mut before = before.clone();
-    let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
-    let secrets = || Secrets::of(own.into_iter().flatten().chain(read.iter().copied()));
     let mut answer = driver.apply(context, request);
     let mut left = limit.unsigned_abs().saturating_add(DRIVER_GRACE);
     let mut pause = FIRST_REPORT;
-    let mut response = loop {
+    let response = loop {
         let wait = pause.min(left);
         match tokio::time::timeout(wait, &mut answer).await {
             Ok(response) => break response,
@@ -65,15 +59,13 @@ pub(crate) async fn apply(
             Err(_) => {
                 left -= wait;
                 if let Some(what) = context.delay.get() {
-                    let delay = Delay::new(Reason::Progressing, secrets().redact(what));
+                    let delay = Delay::new(Reason::Progressing, what);
                     engine.in_flight.report_delay(&before.record, delay);
                     pause = CHECK_INTERVAL;
                 }
             }
         }
     };
-    context.warnings.mask(secrets);
-    response.error = response.error.map(|error| secrets().redact_error(error));
     ApplyResult { response, before }
 }
 

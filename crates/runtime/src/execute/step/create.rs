@@ -53,7 +53,7 @@ async fn create(task: &StepTask) -> Result<RecordEffect, StepError> {
 
     let context = task.context(&prepared.recorded, timeout, before.record.intent.as_deref());
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
-    let called = apply(&task.engine, &before, driver.as_ref(), &context, request, &task.read()).await;
+    let called = apply(&task.engine, &before, driver.as_ref(), &context, request).await;
     let ApplyResult { response, before } = called;
     let (generation, requested) = task
         .instance

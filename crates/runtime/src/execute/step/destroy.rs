@@ -126,7 +126,7 @@ pub(crate) async fn apply_destroy(
     private: Arc<[u8]>,
 ) -> ApplyResult {
     let request = ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private };
-    apply(engine, before, driver, context, request, &[]).await
+    apply(engine, before, driver, context, request).await
 }
 
 /// Records the result of a destroy. On an error the object keeps its status and dependencies, with the state that the

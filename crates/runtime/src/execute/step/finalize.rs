@@ -87,7 +87,7 @@ fn desired_instance(task: &StepTask) -> Result<&Instance, Failure> {
 
 async fn plan_again(task: &StepTask, prepared: &PreparedStep, request: PlanRequest) -> Result<PlanResponse, Failure> {
     let context = task.context(&prepared.recorded, task.timeouts().read, None);
-    let (found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request, &|| task.read()).await;
+    let (found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request).await;
     task.add_diagnostics(found)?;
     answer?.ok_or_else(|| Failure::driver("the driver returned no plan"))
 }

@@ -75,7 +75,7 @@ async fn run(
     timeout: Duration,
 ) -> Result<(), Failure> {
     let context = task.context(object, timeout, stored.record.intent.as_deref());
-    let of = HookTarget { engine: &task.engine, context, uid: &stored.record.uid, object, read: task.read() };
+    let of = HookTarget { engine: &task.engine, context, uid: &stored.record.uid, object };
     let mut notes = Vec::new();
     let ended = hooks::run(&of, hooks, &mut notes).await;
     task.add_hook_notes(notes);

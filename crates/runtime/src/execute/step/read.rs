@@ -19,7 +19,7 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     let missing = || Failure::internal(format!("the driver has no data source `{}`", task.type_name));
     let schema = driver.schema_of(&context).ok_or_else(missing)?;
     let config = task.evaluate(|| data_config(instance, &schema, &task.scope)).map_err(first_error)?;
-    let (found, answer) = read_data(driver.as_ref(), &context, &config, true, &|| task.read()).await;
+    let (found, answer) = read_data(driver.as_ref(), &context, &config, true).await;
     task.add_diagnostics(found)?;
     let value = answer.map_err(Failure::from)?.filter(|value| !value.has_unknown());
     let value = value.ok_or_else(|| Failure::driver("the driver returned unknown values for a data source"))?;

@@ -9,11 +9,8 @@ use super::{RecordEffect, StepError, StepTask, outcome, refreshed_object, with_a
 use crate::execute::engine::after;
 use crate::execute::failure::Failure;
 use crate::execute::in_flight::Delay;
-use crate::execute::mask;
 use drivers::{Driver, Observation, ReadinessError};
-use model::{
-    DriverError, ErrorKind, Health, ObjectState, Operation, Readiness, Reason, RecordedObject, Secrets, Stored, Value,
-};
+use model::{DriverError, ErrorKind, Health, ObjectState, Operation, Readiness, Reason, RecordedObject, Stored};
 use process::lock;
 
 /// How often the health is checked.
@@ -130,7 +127,7 @@ impl Waiting<'_> {
                     path: None,
                     hint: None,
                 };
-                return Ok(WaitEnd::NotReady(not_ready(self.secrets().redact_error(failure))));
+                return Ok(WaitEnd::NotReady(not_ready(failure)));
             }
             let kind = (std::mem::discriminant(&health), self.is_late());
             if reported != Some(kind) || ticks >= REPORT_TICKS {
@@ -139,20 +136,13 @@ impl Waiting<'_> {
             }
             ticks += 1;
         };
-        context.warnings.mask(|| self.secrets());
-        let redacted = |error| self.secrets().redact_error(error);
         match ended {
             Ok(state) => Ok(WaitEnd::Ready(state)),
-            Err(ReadinessError { error, last: Observation::Object(_) }) => Err(redacted(error)),
-            Err(ReadinessError { error, last: Observation::Missing }) => Ok(WaitEnd::Missing(redacted(error))),
+            Err(ReadinessError { error, last: Observation::Object(_) }) => Err(error),
+            Err(ReadinessError { error, last: Observation::Missing }) => Ok(WaitEnd::Missing(error)),
             // The object could not be read.
-            Err(ReadinessError { error, last: Observation::Nothing }) => Ok(WaitEnd::NotReady(redacted(error).into())),
+            Err(ReadinessError { error, last: Observation::Nothing }) => Ok(WaitEnd::NotReady(error.into())),
         }
-    }
-
-    fn secrets(&self) -> Secrets {
-        let context = self.task.context(self.object, Duration::ZERO, None);
-        mask::secrets(self.driver, &context, &Value::Null, Some(self.object), &self.task.read())
     }
 
     fn is_late(&self) -> bool {
@@ -160,8 +150,7 @@ impl Waiting<'_> {
     }
 
     fn report(&self, health: &Health) {
-        let health = health.clone().redacted(|text| self.secrets().redact(text));
-        self.report_delay(delay(&health, self.is_late()));
+        self.report_delay(delay(health, self.is_late()));
     }
 
     fn report_delay(&self, delay: Delay) {

@@ -53,7 +53,7 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
         planned: Some(last.planned),
         private: last.private,
     };
-    let called = apply(&task.engine, &before, driver.as_ref(), &context, request, &task.read()).await;
+    let called = apply(&task.engine, &before, driver.as_ref(), &context, request).await;
     let ApplyResult { response, before } = called;
     record_update_result(task, &before, response, timeout).await
 }
