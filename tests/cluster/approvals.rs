@@ -32,9 +32,8 @@ fn wait_state(namespace: &str, name: &str, state: &str) {
 /// A kubeconfig of a new ServiceAccount with a ClusterRole in the namespace.
 fn user(namespace: &str, name: &str, role: &str) -> String {
     plane().kubectl_ok(&["-n", namespace, "create", "serviceaccount", name]);
-    let account = format!("--serviceaccount={namespace}:{name}");
     let role = format!("--clusterrole={role}");
-    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", name, &role, &account]);
+    plane().bind(namespace, name, &role, name);
     plane().service_account_kubeconfig(namespace, name).display().to_string()
 }
 

@@ -103,8 +103,7 @@ fn a_token_file_may_end_with_a_newline() {
     let plane = plane();
     let ns = plane.namespace("token");
     plane.kubectl_ok(&["-n", &ns, "create", "serviceaccount", "reader"]);
-    let account = format!("--serviceaccount={ns}:reader");
-    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "reader", "--clusterrole=view", &account]);
+    plane.bind(&ns, "reader", "--clusterrole=view", "reader");
     let token = plane.kubectl_ok(&["-n", &ns, "create", "token", "reader", "--duration=1h"]);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("token");
@@ -123,8 +122,7 @@ fn a_forgotten_object_stays_although_users_cannot_delete_its_record() {
     let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("forget");
-    let account = format!("--serviceaccount={ns}:default");
-    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    plane.bind(&ns, "edit", "--clusterrole=edit", "default");
     let map = "{ apiVersion: v1, kind: ConfigMap, metadata: { generateName: map- } }";
     let resource_of = |name: &str, more: &str| {
         format!(

@@ -10,8 +10,7 @@ fn a_condition_that_becomes_true_unblocks_its_dependents() {
     let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("conditions");
-    let account = format!("--serviceaccount={ns}:default");
-    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    plane.bind(&ns, "edit", "--clusterrole=edit", "default");
     let gate = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: gate }\nspec:\n  type: \
                 kubernetes_object\n  config:\n    manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: gate }, \
                 data: { mine: here } }\n  lifecycle:\n    postconditions:\n    - condition: \

@@ -41,8 +41,7 @@ fn output(namespace: &str, name: &str) -> Json {
 fn may_read_config_maps(namespace: &str) {
     let role = ["-n", namespace, "create", "role", "read", "--verb=get", "--resource=configmaps,secrets"];
     plane().kubectl_ok(&role);
-    let account = format!("--serviceaccount={namespace}:default");
-    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "read", "--role=read", &account]);
+    plane().bind(namespace, "read", "--role=read", "default");
 }
 
 /// Creates the Provider `local` and a directory that it may read and write.

@@ -11,14 +11,6 @@ fn example(file: &str) -> String {
     std::fs::read_to_string(path).expect("an example")
 }
 
-/// A namespace whose service account may edit.
-fn namespace(prefix: &str) -> String {
-    let ns = plane().namespace(prefix);
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
-    ns
-}
-
 /// A Resource for a ConfigMap of the same name.
 fn config_map(name: &str, more: &str) -> String {
     format!(
@@ -50,7 +42,7 @@ fn request_replacement(ns: &str, name: &str) {
 #[test]
 fn drift_is_corrected_reported_or_ignored() {
     let _guard = shared();
-    let (plane, ns) = (plane(), namespace("drift"));
+    let (plane, ns) = (plane(), with_rights("drift"));
     plane.apply(&["-n", &ns], &example("drift.yaml"));
     wait_ready(&ns, &["corrected", "reported", "ignored"]);
     let version = |name: &str| resource(&ns, name).unwrap()["metadata"]["resourceVersion"].clone();
@@ -86,7 +78,7 @@ fn drift_is_corrected_reported_or_ignored() {
 #[test]
 fn a_missing_object_is_created_again_or_reported() {
     let _guard = shared();
-    let (plane, ns) = (plane(), namespace("gone"));
+    let (plane, ns) = (plane(), with_rights("gone"));
     let report = "  drift: { action: Report }\n";
     let user = data("user", "\"${corrected.id}\"", "");
     plane.apply(&["-n", &ns], &format!("{}{}{user}", config_map("corrected", ""), config_map("reported", report)));
@@ -111,7 +103,7 @@ fn a_missing_object_is_created_again_or_reported() {
 #[test]
 fn own_writes_are_not_drift() {
     let _guard = shared();
-    let (plane, ns) = (plane(), namespace("own"));
+    let (plane, ns) = (plane(), with_rights("own"));
     for shade in ["green", "blue", "white", "black"] {
         plane.apply(&["-n", &ns], &config_map("site", "").replace("green", shade));
         wait_until("it matches its Resource", LIMIT, || color(&ns, "site") == shade);
@@ -128,7 +120,7 @@ fn own_writes_are_not_drift() {
 #[test]
 fn repeated_drift_is_reported_as_contested() {
     let _guard = shared();
-    let ns = namespace("contest");
+    let ns = with_rights("contest");
     plane().apply(&["-n", &ns], &config_map("site", ""));
     wait_ready(&ns, &["site"]);
     for round in 0..5 {
@@ -141,7 +133,7 @@ fn repeated_drift_is_reported_as_contested() {
 #[test]
 fn many_missing_objects_are_held() {
     let _guard = shared();
-    let (plane, ns) = (plane(), namespace("mass"));
+    let (plane, ns) = (plane(), with_rights("mass"));
     let names: Vec<String> = (0..8).map(|number| format!("site-{number}")).collect();
     let all: String = names.iter().map(|name| config_map(name, "")).collect();
     plane.apply(&["-n", &ns], &all);
@@ -166,10 +158,9 @@ fn drift_is_found_by_reading_when_the_account_may_not_watch() {
     let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("blind");
-    let account = format!("--serviceaccount={ns}:default");
     let verbs = "--verb=get,create,patch,delete";
     plane.kubectl_ok(&["-n", &ns, "create", "role", "blind", verbs, "--resource=configmaps"]);
-    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "blind", "--role=blind", &account]);
+    plane.bind(&ns, "blind", "--role=blind", "default");
     plane.apply(&["-n", &ns], &config_map("site", "  drift: { interval: 2s }\n"));
     wait_ready(&ns, &["site"]);
     paint(&ns, "site", "red");
@@ -179,7 +170,7 @@ fn drift_is_found_by_reading_when_the_account_may_not_watch() {
 #[test]
 fn drift_that_occurs_while_no_controller_runs_is_corrected() {
     let _guard = exclusive();
-    let (plane, ns) = (plane(), namespace("away"));
+    let (plane, ns) = (plane(), with_rights("away"));
     let mut first = Controller::start(plane);
     plane.apply(&["-n", &ns], &format!("{}{}", config_map("changed", ""), config_map("deleted", "")));
     wait_ready(&ns, &["changed", "deleted"]);
@@ -193,7 +184,7 @@ fn drift_that_occurs_while_no_controller_runs_is_corrected() {
 #[test]
 fn an_object_whose_record_was_lost_is_adopted_by_the_same_resource_only() {
     let _guard = exclusive();
-    let (plane, ns) = (plane(), namespace("lost"));
+    let (plane, ns) = (plane(), with_rights("lost"));
     let mut first = Controller::start(plane);
     plane.apply(&["-n", &ns], &config_map("site", ""));
     wait_ready(&ns, &["site"]);

@@ -54,8 +54,7 @@ fn the_normal_deletion_of_a_namespace_is_no_warning() {
     let guard = shared();
     let plane = plane();
     let ns = plane.namespace("normal-end");
-    let account = format!("--serviceaccount={ns}:default");
-    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    plane.bind(&ns, "edit", "--clusterrole=edit", "default");
     let map = |name: &str| {
         format!(
             "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \

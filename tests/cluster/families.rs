@@ -178,8 +178,7 @@ fn an_invalid_repetition_is_reported_at_its_field() {
     let _guard = shared();
     let ns = plane().namespace("repeat");
     let hidden = "apiVersion: v1\nkind: Secret\nmetadata: { name: hidden }\nstringData: { names: a }\n";
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "view", "--clusterrole=edit", &account]);
+    plane().bind(&ns, "view", "--clusterrole=edit", "default");
     let sensitive = "inputs: [{ name: names, secretKeyRef: { name: hidden, key: names } }]\n\
                      forEach: \"${inputs.names.split(',')}\"";
     let cases = [

@@ -5,14 +5,6 @@ use serde_json::{Value as Json, json};
 use crate::controlplane::wait_until;
 use crate::installation::*;
 
-/// A namespace whose default service account may write ConfigMaps and run Jobs.
-fn namespace(prefix: &str) -> String {
-    let ns = plane().namespace(prefix);
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
-    ns
-}
-
 /// A ConfigMap for each key.
 fn maps(name: &str, annotations: &str, keys: &str, color: &str, more: &str) -> String {
     format!(
@@ -47,7 +39,7 @@ fn recorded(ns: &str) -> Vec<String> {
 #[test]
 fn the_hooks_of_a_family_run_for_each_instance() {
     let _guard = shared();
-    let ns = namespace("family-hooks");
+    let ns = with_rights("family-hooks");
     let hook = |name: &str, when: &str| {
         format!(
             "- {{ name: {name}, when: {when}, job: {{ template: {{ metadata: {{ annotations: {{ test.purlin.dev/outcome: \
@@ -78,7 +70,7 @@ fn the_hooks_of_a_family_run_for_each_instance() {
 #[test]
 fn drift_of_one_instance_is_corrected_or_reported_and_the_others_do_not_change() {
     let _guard = shared();
-    let ns = namespace("family-drift");
+    let ns = with_rights("family-drift");
     plane().apply(&["-n", &ns], &maps("corrected", "", "[a, b]", "green", ""));
     let report = "  drift: { action: Report }\n";
     plane().apply(&["-n", &ns], &maps("reported", "", "[c, d]", "green", report));
@@ -104,7 +96,7 @@ fn drift_of_one_instance_is_corrected_or_reported_and_the_others_do_not_change()
 #[test]
 fn a_suspended_family_is_not_scaled_until_it_is_resumed() {
     let _guard = shared();
-    let ns = namespace("family-suspend");
+    let ns = with_rights("family-suspend");
     plane().apply(&["-n", &ns], &maps("web", "", "[a, b]", "green", ""));
     wait_ready(&ns, &["web"]);
     plane().apply(&["-n", &ns], &maps("web", "", "[b, c]", "blue", "  suspend: true\n"));
@@ -122,7 +114,7 @@ fn a_suspended_family_is_not_scaled_until_it_is_resumed() {
 #[test]
 fn a_renamed_family_keeps_its_objects_also_over_two_names() {
     let _guard = shared();
-    let ns = namespace("family-moves");
+    let ns = with_rights("family-moves");
     // The owner annotation is also updated on objects whose drift is only reported, and is itself not drift.
     let more = "  lifecycle: { preventDestroy: true }\n  drift: { action: Report }\n";
     plane().apply(&["-n", &ns], &maps("first", "", "[a, b]", "green", more));

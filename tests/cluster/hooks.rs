@@ -25,14 +25,6 @@ fn jobs(namespace: &str) -> Vec<Value> {
     list["items"].as_array().cloned().unwrap_or_default()
 }
 
-/// A namespace whose default service account may run Jobs.
-fn namespace(prefix: &str) -> String {
-    let ns = plane().namespace(prefix);
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
-    ns
-}
-
 fn finish(namespace: &str, outcome: &str) {
     let outcome = format!("test.purlin.dev/outcome={outcome}");
     wait_until("the outcome of the Pod is set", LIMIT, || {
@@ -46,7 +38,7 @@ fn finish(namespace: &str, outcome: &str) {
 fn hooks_run_as_jobs_in_the_namespace_and_their_messages_are_reported() {
     let _guard = shared();
     let plane = plane();
-    let ns = namespace("hooks");
+    let ns = with_rights("hooks");
     let warm = hook("warm-up", "AfterCreate", "", "running", "caches are warm");
     let drain = hook("drain", "BeforeDestroy", "", "succeeded", "no client is left");
     let both = with_hooks("server", "one", &[warm, drain]);
@@ -72,7 +64,7 @@ fn hooks_run_as_jobs_in_the_namespace_and_their_messages_are_reported() {
 fn a_failed_job_blocks_the_destroy_until_the_hook_is_corrected() {
     let _guard = shared();
     let plane = plane();
-    let ns = namespace("hooks-fail");
+    let ns = with_rights("hooks-fail");
     let with = |outcome: &str| with_hooks("a", "one", &[hook("drain", "BeforeDestroy", "", outcome, "no way")]);
     plane.apply(&["-n", &ns], &with("failed"));
     wait_ready(&ns, &["a"]);
@@ -91,7 +83,7 @@ fn a_failed_job_blocks_the_destroy_until_the_hook_is_corrected() {
 fn in_a_deleted_namespace_a_hook_that_may_fail_is_skipped_and_another_one_blocks() {
     let _guard = shared();
     let plane = plane();
-    let ns = namespace("hooks-gone");
+    let ns = with_rights("hooks-gone");
     let may_fail = with_hooks("a", "one", &[hook("drain", "BeforeDestroy", "onFailure: Continue,", "succeeded", "")]);
     let must_run = with_hooks("b", "one", &[hook("drain", "BeforeDestroy", "", "succeeded", "")]);
     plane.apply(&["-n", &ns], &[may_fail, must_run].concat());
@@ -112,7 +104,7 @@ fn in_a_deleted_namespace_a_hook_that_may_fail_is_skipped_and_another_one_blocks
 #[test]
 fn a_job_that_still_runs_after_a_crash_is_awaited_and_not_started_again() {
     let _guard = exclusive();
-    let ns = namespace("hooks-kill");
+    let ns = with_rights("hooks-kill");
     let first = Controller::start(plane());
     plane().apply(&["-n", &ns], &with_hooks("a", "one", &[hook("slow", "AfterCreate", "", "running", "done")]));
     wait_until("the Job runs", LIMIT, || jobs(&ns).len() == 1);

@@ -9,7 +9,7 @@ use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
 use crate::kubernetes_objects::object;
 use crate::providers::{provider, typed};
-use crate::trouble::{deployments, slow, with_rights};
+use crate::trouble::{deployments, slow};
 
 /// A string that no log may contain.
 const MARKER: &str = "value-of-the-tenant";

@@ -15,8 +15,7 @@ fn may(namespace: &str, verbs: &str, names: &[&str]) {
     let mut create = vec!["-n", namespace, "create", "role", "read", verbs.as_str(), "--resource=configmaps,secrets"];
     create.extend(named.iter().map(String::as_str));
     plane().kubectl_ok(&create);
-    let account = format!("--serviceaccount={namespace}:default");
-    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "read", "--role=read", &account]);
+    plane().bind(namespace, "read", "--role=read", "default");
 }
 
 fn config_map(namespace: &str, domain: &str) {
@@ -144,8 +143,7 @@ fn an_input_that_may_be_read_but_not_watched_is_read() {
 fn a_rotated_secret_updates_the_objects_that_use_it() {
     let _guard = shared();
     let ns = plane().namespace("rotate");
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    plane().bind(&ns, "edit", "--clusterrole=edit", "default");
     secret(&ns, "canary-input-3");
     let manifest = "{ apiVersion: v1, kind: Secret, metadata: { name: url }, stringData: { url: \
                     \"https://ann:${inputs.password}@host/\" } }";

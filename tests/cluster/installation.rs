@@ -19,6 +19,13 @@ pub(crate) fn chart() -> &'static str {
     concat!(env!("CARGO_MANIFEST_DIR"), "/charts/purlin")
 }
 
+/// A new namespace whose ServiceAccount `default` may edit.
+pub(crate) fn with_rights(prefix: &str) -> String {
+    let namespace = plane().namespace(prefix);
+    plane().bind(&namespace, "edit", "--clusterrole=edit", "default");
+    namespace
+}
+
 /// The control plane with the chart installed. Its Deployment has no replicas: the tests start the controller.
 pub(crate) fn plane() -> &'static ControlPlane {
     static INSTALLED: OnceLock<&'static ControlPlane> = OnceLock::new();

@@ -57,17 +57,10 @@ fn color(ns: &str, name: &str) -> Option<String> {
     found["data"]["color"].as_str().map(str::to_owned)
 }
 
-fn namespace(prefix: &str) -> String {
-    let ns = plane().namespace(prefix);
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
-    ns
-}
-
 #[test]
 fn the_controller_uses_a_provider_that_connects_to_the_cluster() {
     let _guard = shared();
-    let ns = namespace("kubectl");
+    let ns = with_rights("kubectl");
     plane().apply(&[], &provider("kubectl", "kubectl"));
     let own = ["-n", ns.as_str()];
     plane().apply(&own, &(credentials(&ns) + PROVIDER_CONFIG + &config_map(&ns, "first", "green")));
@@ -95,7 +88,7 @@ fn the_controller_uses_a_provider_that_connects_to_the_cluster() {
 #[test]
 fn the_same_manifests_work_locally() {
     let _guard = shared();
-    let ns = namespace("files");
+    let ns = with_rights("files");
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();
     let (files, state) = (directory.path().display().to_string(), at("state.db"));

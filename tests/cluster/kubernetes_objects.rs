@@ -26,8 +26,7 @@ pub(crate) fn object(name: &str, manifest: &str, more: &str) -> String {
 }
 
 pub(crate) fn may_edit(namespace: &str) {
-    let account = format!("--serviceaccount={namespace}:default");
-    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    plane().bind(namespace, "edit", "--clusterrole=edit", "default");
 }
 
 #[test]

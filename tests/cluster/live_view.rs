@@ -13,10 +13,9 @@ use crate::installation::*;
 /// A ServiceAccount in a namespace, with a token.
 fn user(namespace: &str, name: &str, roles: &[&str]) -> String {
     plane().kubectl_ok(&["-n", namespace, "create", "serviceaccount", name]);
-    let account = format!("--serviceaccount={namespace}:{name}");
     for role in roles {
         let (binding, role) = (format!("{name}-{role}"), format!("--clusterrole={role}"));
-        plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", &binding, &role, &account]);
+        plane().bind(namespace, &binding, &role, name);
     }
     plane().kubectl_ok(&["-n", namespace, "create", "token", name, "--duration=1h"]).trim().to_owned()
 }
@@ -70,8 +69,7 @@ fn a_user_sees_and_does_what_the_api_server_allows() {
         "--resource=resources.purlin.dev",
     ]);
     let reader = user(&namespace, "reader", &[]);
-    let account = format!("--serviceaccount={namespace}:reader");
-    plane().kubectl_ok(&["-n", &namespace, "create", "rolebinding", "reader", "--role=resources", &account]);
+    plane().bind(&namespace, "reader", "--role=resources", "reader");
 
     let store = |input: &str| data("store", input, "approval: { requireFor: [Update] }");
     plane().apply(&["-n", &namespace], &store("1"));

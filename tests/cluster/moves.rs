@@ -18,13 +18,6 @@ fn purlin(namespace: &str, arguments: &[&str]) -> Output {
     command.env("KUBECONFIG", plane().kubeconfig()).env("PURLIN_NAMESPACE", NAMESPACE).output().unwrap()
 }
 
-fn with_rights(prefix: &str) -> String {
-    let ns = plane().namespace(prefix);
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
-    ns
-}
-
 /// A ConfigMap named `site`, under any name of a Resource.
 fn site(name: &str, moved_from: &str, more: &str) -> String {
     let annotations = match moved_from {

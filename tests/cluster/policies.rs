@@ -8,7 +8,6 @@ use crate::controlplane::wait_until;
 use crate::hostile::ready;
 use crate::installation::*;
 use crate::kubernetes_objects::object;
-use crate::trouble::with_rights;
 
 /// The message of a request that was rejected; `None` if it was accepted.
 fn rejection(output: &Output) -> Option<String> {
@@ -115,8 +114,7 @@ fn no_object_acts_as_the_controller() {
 
     // An object that another account has created is not destroyed by the controller itself.
     plane().kubectl_ok(&["-n", NAMESPACE, "create", "serviceaccount", "maker"]);
-    let account = format!("--serviceaccount={NAMESPACE}:maker");
-    plane().kubectl_ok(&["-n", NAMESPACE, "create", "rolebinding", "maker", "--clusterrole=edit", &account]);
+    plane().bind(NAMESPACE, "maker", "--clusterrole=edit", "maker");
     let map = |account: &str| {
         let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: made } }";
         object("made", manifest, &format!("serviceAccountName: {account}"))
@@ -410,8 +408,7 @@ fn a_controller_that_may_read_nothing_says_so_once_and_waits_longer_each_time() 
     plane().kubectl_ok(&["-n", NAMESPACE, "create", "serviceaccount", "powerless"]);
     let elected = "create role leases --verb=* --resource=leases.coordination.k8s.io";
     plane().kubectl_ok(&[&["-n", NAMESPACE], &elected.split(' ').collect::<Vec<_>>()[..]].concat());
-    let account = format!("--serviceaccount={NAMESPACE}:powerless");
-    plane().kubectl_ok(&["-n", NAMESPACE, "create", "rolebinding", "leases", "--role=leases", &account]);
+    plane().bind(NAMESPACE, "leases", "--role=leases", "powerless");
     let controller = Controller::launch_over(plane(), &[], plane().service_account_kubeconfig(NAMESPACE, "powerless"));
     let errors = || {
         let metrics = controller.metrics();

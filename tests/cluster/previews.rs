@@ -11,7 +11,6 @@ use crate::controller::Controller;
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
 use crate::providers::{provider, typed};
-use crate::trouble::with_rights;
 
 /// A pipeline: a ServiceAccount that may create Plans and read them, and a directory of manifests.
 pub(crate) struct Pipeline {
@@ -24,9 +23,7 @@ impl Pipeline {
     pub(crate) fn new(namespace: &str) -> Self {
         let plane = plane();
         plane.kubectl_ok(&["-n", namespace, "create", "serviceaccount", "ci"]);
-        let account = format!("--serviceaccount={namespace}:ci");
-        let bind = ["create", "rolebinding", "preview", "--clusterrole=purlin-preview", &account];
-        plane.kubectl_ok(&[&["-n", namespace], &bind[..]].concat());
+        plane.bind(namespace, "preview", "--clusterrole=purlin-preview", "ci");
         let kubeconfig = plane.service_account_kubeconfig(namespace, "ci");
         let can_create = ["--kubeconfig", kubeconfig.to_str().unwrap(), "auth", "can-i", "create", "pplan"];
         wait_until("the pipeline may create Plans", LIMIT, || plane.kubectl(&can_create).status.success());

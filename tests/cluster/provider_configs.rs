@@ -42,8 +42,7 @@ fn may_read(namespace: &str) {
     let place = ["-n", namespace];
     let role = ["create", "role", "read", "--verb=get,list,watch", "--resource=secrets", "--resource-name=login"];
     plane().kubectl_ok(&[&place[..], &role].concat());
-    let account = format!("--serviceaccount={namespace}:default");
-    plane().kubectl_ok(&[&place[..], &["create", "rolebinding", "read", "--role=read", &account]].concat());
+    plane().bind(namespace, "read", "--role=read", "default");
 }
 
 fn provider_config(namespace: &str, name: &str) -> Option<Json> {
@@ -332,8 +331,7 @@ fn a_changed_write_only_argument_updates_the_object() {
 fn secrets_of_providers_do_not_leak() {
     let guard = shared();
     let ns = plane().namespace("leaks");
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    plane().bind(&ns, "edit", "--clusterrole=edit", "default");
     plane().apply(&[], &["corner", "random", "tls"].map(|name| provider(name, name)).concat());
     secret(&ns, "canary-setting-5d1");
     let publish =

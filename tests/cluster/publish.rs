@@ -8,8 +8,7 @@ use crate::installation::*;
 use crate::proxy::{Fault, Proxy};
 
 fn may_edit(namespace: &str) {
-    let account = format!("--serviceaccount={namespace}:default");
-    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    plane().bind(namespace, "edit", "--clusterrole=edit", "default");
 }
 
 fn publishing(input: &str, entries: &[&str]) -> String {
@@ -139,8 +138,7 @@ fn a_copy_without_delete_permission_is_reported_and_deleted_after_the_permission
         )
     };
     plane().apply(&["-n", &ns], &role("get, create, patch"));
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "copies", "--role=copies", &account]);
+    plane().bind(&ns, "copies", "--role=copies", "default");
     plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP, SECRET]));
     wait_ready(&ns, &["app"]);
     plane().apply(&["-n", &ns], &publishing("one", &[CONFIG_MAP]));

@@ -8,7 +8,6 @@ use crate::controlplane::wait_until;
 use crate::hostile::corner_config;
 use crate::installation::*;
 use crate::providers::{provider, typed};
-use crate::trouble::with_rights;
 
 /// Enough that each of three replicas has some, whatever their names are.
 const NAMESPACES: usize = 6;

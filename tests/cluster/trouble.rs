@@ -42,13 +42,6 @@ fn release(namespace: &str, name: &str) {
     });
 }
 
-pub(crate) fn with_rights(prefix: &str) -> String {
-    let ns = plane().namespace(prefix);
-    let account = format!("--serviceaccount={ns}:default");
-    plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
-    ns
-}
-
 #[test]
 fn a_crash_during_a_create_does_not_create_the_object_twice() {
     let _guard = exclusive();

@@ -117,6 +117,15 @@ impl ControlPlane {
         process::stdout_of_success(&format!("kubectl {}", args.join(" ")), &self.kubectl(args))
     }
 
+    /// Binds a role (`--role=NAME` or `--clusterrole=NAME`) to a ServiceAccount of the namespace.
+    ///
+    /// # Panics
+    /// If it fails, with its stderr.
+    pub(crate) fn bind(&self, namespace: &str, name: &str, role: &str, account: &str) -> String {
+        let account = format!("--serviceaccount={namespace}:{account}");
+        self.kubectl_ok(&["-n", namespace, "create", "rolebinding", name, role, &account])
+    }
+
     /// Returns the output of `kubectl get ARGS -o json`.
     ///
     /// # Panics

@@ -23,9 +23,8 @@ fn controller() -> &'static Controller {
 /// A new ServiceAccount with a ClusterRole in the namespace: its kubeconfig and a token.
 fn user(namespace: &str, name: &str, role: &str) -> (String, String) {
     plane().kubectl_ok(&["-n", namespace, "create", "serviceaccount", name]);
-    let account = format!("--serviceaccount={namespace}:{name}");
     let role = format!("--clusterrole={role}");
-    plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", name, &role, &account]);
+    plane().bind(namespace, name, &role, name);
     let token = plane().kubectl_ok(&["-n", namespace, "create", "token", name, "--duration=1h"]);
     let kubeconfig = plane().service_account_kubeconfig(namespace, name).display().to_string();
     (kubeconfig, token.trim().to_owned())
@@ -58,15 +57,7 @@ fn an_approver_approves_with_a_click_and_an_author_cannot() {
     let (namespace, plan) = held("view-approval");
     let (author, _) = user(&namespace, "author", "edit");
     let (approver, _) = user(&namespace, "approver", "purlin-approver");
-    plane().kubectl_ok(&[
-        "-n",
-        &namespace,
-        "create",
-        "rolebinding",
-        "approver-views",
-        "--clusterrole=view",
-        &format!("--serviceaccount={namespace}:approver"),
-    ]);
+    plane().bind(&namespace, "approver-views", "--clusterrole=view", "approver");
     let place = Place::new();
 
     let mut view = place.purlin(&["ui", "-n", &namespace, "--kubeconfig", &author]);
@@ -111,15 +102,7 @@ fn users_of_the_controllers_port_sign_in_with_their_token() {
     let (namespace, plan) = held("view-port");
     let (_, stranger) = user(&namespace, "stranger", "purlin-no-such-role");
     let (_, approver) = user(&namespace, "approver", "purlin-approver");
-    let admin = plane().kubectl_ok(&[
-        "-n",
-        &namespace,
-        "create",
-        "rolebinding",
-        "approver-edits",
-        "--clusterrole=edit",
-        &format!("--serviceaccount={namespace}:approver"),
-    ]);
+    let admin = plane().bind(&namespace, "approver-edits", "--clusterrole=edit", "approver");
     assert!(admin.contains("created"));
     let url = format!("http://127.0.0.1:{}/ui/#/{namespace}/store", controller().port());
 

@@ -48,9 +48,17 @@ pub(crate) fn mask_answer<A: Answer>(
     answer.parts(&mut parts);
     if !parts.texts.is_empty() || !context.warnings.is_empty() {
         let secrets = secrets(&parts.values);
-        parts.texts.into_iter().for_each(|text| secrets.redact_in(text));
         context.warnings.mask(&secrets);
+        return redacted(&secrets, answer);
     }
+    answer
+}
+
+/// The answer without the secrets in its texts.
+pub(crate) fn redacted<A: Answer>(secrets: &Secrets, mut answer: A) -> A {
+    let mut parts = Parts::default();
+    answer.parts(&mut parts);
+    parts.texts.into_iter().for_each(|text| *text = secrets.redact(std::mem::take(text)));
     answer
 }
 
@@ -78,91 +86,58 @@ pub(crate) trait Answer {
     fn parts<'a>(&'a mut self, parts: &mut Parts<'a>);
 }
 
-impl Answer for () {
-    fn parts<'a>(&'a mut self, _: &mut Parts<'a>) {}
+macro_rules! answers {
+    ($($answer:ty: |$this:ident, $parts:ident| $add:expr;)*) => {
+        $(impl Answer for $answer {
+            fn parts<'a>(&'a mut self, $parts: &mut Parts<'a>) {
+                let $this = self;
+                $add
+            }
+        })*
+    };
 }
 
-impl Answer for Arc<str> {
-    fn parts<'a>(&'a mut self, _: &mut Parts<'a>) {}
-}
-
-impl Answer for Value {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        parts.values.push(self.clone());
-    }
-}
-
-impl Answer for DriverError {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        parts.texts.extend(std::iter::once(&mut self.message).chain(&mut self.hint));
-    }
-}
-
-impl Answer for Diagnostic {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        parts.texts.extend([&mut self.summary, &mut self.detail].into_iter().chain(&mut self.hint));
-    }
-}
-
-impl Answer for Health {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        match self {
-            Self::InProgress(why) | Self::Failed(why) => parts.texts.push(why),
-            Self::Current | Self::Terminating(_) => {}
+answers! {
+    (): |_answer, _parts| ();
+    Arc<str>: |_answer, _parts| ();
+    Value: |value, parts| parts.values.push(value.clone());
+    DriverError: |error, parts| parts.texts.extend(std::iter::once(&mut error.message).chain(&mut error.hint));
+    Diagnostic: |found, parts| {
+        parts.texts.extend([&mut found.summary, &mut found.detail].into_iter().chain(&mut found.hint));
+    };
+    Health: |health, parts| match health {
+        Health::InProgress(why) | Health::Failed(why) => parts.texts.push(why),
+        Health::Current | Health::Terminating(_) => {}
+    };
+    ObjectState: |object, parts| {
+        object.value.parts(parts);
+        object.health.parts(parts);
+    };
+    PlanResponse: |response, parts| {
+        response.planned.parts(parts);
+        response.refusal.iter_mut().for_each(|refusal| refusal.error.parts(parts));
+    };
+    ApplyResponse: |response, parts| {
+        response.object.parts(parts);
+        response.error.parts(parts);
+    };
+    ReadinessError: |answer, parts| {
+        answer.error.parts(parts);
+        if let Observation::Object(object) = &mut answer.last {
+            object.parts(parts);
         }
-    }
-}
-
-impl Answer for ObjectState {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        self.value.parts(parts);
-        self.health.parts(parts);
-    }
-}
-
-impl Answer for PlanResponse {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        self.planned.parts(parts);
-        self.refusal.iter_mut().for_each(|refusal| refusal.error.parts(parts));
-    }
-}
-
-impl Answer for ApplyResponse {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        self.object.parts(parts);
-        self.error.parts(parts);
-    }
-}
-
-impl Answer for ReadinessError {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        self.error.parts(parts);
-        if let Observation::Object(state) = &mut self.last {
-            state.parts(parts);
-        }
-    }
-}
-
-impl Answer for SearchResult {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        match self {
-            Self::Found(object) => object.parts(parts),
-            Self::Unknown(error) => error.parts(parts),
-            Self::Missing | Self::Differs(..) => {}
-        }
-    }
-}
-
-impl Answer for AdoptedObject {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        self.state.parts(parts);
-    }
-}
-
-impl Answer for ReconstructedConfig {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        self.problems.parts(parts);
-    }
+    };
+    SearchResult: |result, parts| match result {
+        SearchResult::Found(object) => object.parts(parts),
+        SearchResult::Unknown(error) => error.parts(parts),
+        SearchResult::Missing | SearchResult::Differs(..) => {}
+    };
+    DataPlan: |plan, parts| {
+        plan.0.parts(parts);
+        plan.1.parts(parts);
+    };
+    AdoptedObject: |object, parts| object.state.parts(parts);
+    ReconstructedConfig: |config, parts| config.problems.parts(parts);
 }
 
 impl<T: Answer> Answer for Option<T> {
@@ -174,13 +149,6 @@ impl<T: Answer> Answer for Option<T> {
 impl<T: Answer> Answer for Vec<T> {
     fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
         self.iter_mut().for_each(|answer| answer.parts(parts));
-    }
-}
-
-impl Answer for DataPlan {
-    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        self.0.parts(parts);
-        self.1.parts(parts);
     }
 }
 

@@ -295,13 +295,8 @@ mod tests {
     use super::*;
     use crate::tests::context;
     use process::SystemClock;
+    use testkit::provider_use;
     use tfprovider::install::{InstallOptions, Installer};
-
-    fn provider_use(configuration: &str) -> Arc<ProviderUse> {
-        let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
-        let provider = Arc::new(serde_json::from_value(provider).unwrap());
-        Arc::new(ProviderUse::new("cloud".into(), provider, configuration.into()))
-    }
 
     #[tokio::test]
     async fn provider_configurations_of_different_namespaces_are_separate() {

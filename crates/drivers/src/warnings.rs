@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::masked::redacted;
 use model::{Diagnostic, Diagnostics, Secrets};
 use process::lock;
 
@@ -20,7 +21,7 @@ impl Warnings {
 
     /// Masks secrets in the collected warnings.
     pub(crate) fn mask(&self, secrets: &Secrets) {
-        self.take().into_iter().for_each(|warning| self.add(secrets.redact_diagnostic(warning)));
+        self.take().into_iter().for_each(|warning| self.add(redacted(secrets, warning)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {

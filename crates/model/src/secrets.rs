@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::{Diagnostic, DriverError, Value};
+use super::Value;
 
 /// The replacement of a sensitive string.
 const MASK: &str = "(sensitive)";
@@ -48,10 +48,6 @@ impl Secrets {
         self.0.iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
     }
 
-    pub fn redact_in(&self, text: &mut String) {
-        *text = self.redact(std::mem::take(text));
-    }
-
     /// These secrets and those of `other`.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
@@ -62,25 +58,6 @@ impl Secrets {
         all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         all.dedup();
         Self(all)
-    }
-
-    pub fn redact_error(&self, error: DriverError) -> DriverError {
-        if self.is_empty() {
-            return error;
-        }
-        DriverError { message: self.redact(error.message), hint: error.hint.map(|hint| self.redact(hint)), ..error }
-    }
-
-    pub fn redact_diagnostic(&self, diagnostic: Diagnostic) -> Diagnostic {
-        if self.is_empty() {
-            return diagnostic;
-        }
-        Diagnostic {
-            summary: self.redact(diagnostic.summary),
-            detail: self.redact(diagnostic.detail),
-            hint: diagnostic.hint.map(|hint| self.redact(hint)),
-            ..diagnostic
-        }
     }
 }
 
@@ -136,7 +113,6 @@ fn encodings(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
 
     #[test]
     fn sensitive_values_are_redacted() {
@@ -146,13 +122,8 @@ mod tests {
             ("keys", Value::list([Value::from("hunter"), Value::from("1")]).into_sensitive()),
         ]);
         let message = "admin may not use hunter22, nor hunter, 1 time".to_owned();
-        let redacted = Secrets::of([&given]).redact_error(DriverError {
-            kind: ErrorKind::Terminal,
-            message,
-            path: None,
-            hint: None,
-        });
-        assert_eq!(redacted.message, "admin may not use (sensitive), nor (sensitive), 1 time");
+        let redacted = Secrets::of([&given]).redact(message);
+        assert_eq!(redacted, "admin may not use (sensitive), nor (sensitive), 1 time");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::runners::{PodRequest, RunnerPods};
 use super::served_types::ServedTypes;
 use super::spares::Spares;
 use crate::ProviderInfo;
+use crate::masked::redacted;
 use model::{Diagnostics, DriverError, ErrorKind, Package, PodRunner, Provider, ProviderUse, Secrets};
 use process::{Clock, lock};
 use tfprovider::cty::{self, msgpack};
@@ -191,7 +192,7 @@ impl Sessions {
         let mask = self.mask(&key, used, served);
         let start = async || {
             let not_configured = |error: DriverError| {
-                let DriverError { message: why, hint, .. } = mask.secrets().redact_error(error);
+                let DriverError { message: why, hint, .. } = redacted(&mask.secrets(), error);
                 PluginError::NotConfigured { why, hint }
             };
             let configuration = self.configuration(used, served).map_err(not_configured)?;
@@ -351,9 +352,7 @@ impl Sessions {
     }
 
     fn store_warnings(&self, key: &PoolKey, mask: &ProcessMask, diagnostics: Vec<Diagnostic>) {
-        let secrets = mask.secrets();
-        let warnings = diagnostics::warnings(diagnostics).into_iter();
-        let warnings: Diagnostics = warnings.map(|warning| secrets.redact_diagnostic(warning)).collect();
+        let warnings = redacted(&mask.secrets(), diagnostics::warnings(diagnostics));
         let mut warned = lock(&self.warned);
         match warnings.is_empty() {
             true => drop(warned.remove(key)),
