@@ -14,6 +14,7 @@ use kube::api::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
+use serde::de::DeserializeOwned;
 
 use super::leadership::Leadership;
 use super::metrics::WatchMetrics;
@@ -130,10 +131,7 @@ impl Watch {
     ) where
         K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + 'static,
     {
-        let api: Api<RawObject<K>> = match &namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        };
+        let api: Api<RawObject<K>> = scoped(client, namespace.as_deref());
         let start = move || watcher(api.clone(), Config::default());
         let mut stream = std::pin::pin!(self.sharded_events(kind.plural, start));
         let only = namespace.as_deref();
@@ -216,43 +214,19 @@ impl Watch {
         accounts: ServiceAccounts,
         gate: ListGate,
     ) {
-        let api: Api<RawObject<api::ProviderConfig>> = match &namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        };
-        let start = move || watcher(api.clone(), Config::default());
-        let mut stream = std::pin::pin!(self.sharded_events("providerconfigs", start));
+        let api: Api<RawObject<api::ProviderConfig>> = scoped(client, namespace.as_deref());
+        let mut changes = std::pin::pin!(self.changes("providerconfigs", api));
         let mut interner = Interner::default();
-        let place = |object: &RawObject<api::ProviderConfig>| -> (Arc<str>, Arc<str>) {
-            (object.namespace().unwrap_or_default().into(), object.name_any().into())
-        };
-        let mut known = BTreeSet::new();
-        let mut unlisted = BTreeSet::new();
-        while let Some((generation, event)) = stream.next().await {
-            match event {
-                watcher::Event::Init => unlisted.clone_from(&known),
-                watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                    let place = place(&object);
-                    if !self.leadership.watches(&place.0) {
-                        continue;
-                    }
-                    unlisted.remove(&place);
+        while let Some(change) = changes.next().await {
+            match change {
+                Change::Applied(namespace, object) => {
                     let observed = observe_provider_config(&object, &accounts, &mut interner);
-                    self.namespaces.apply(&place.0, Event::ProviderConfigApplied(observed));
-                    known.insert(place);
+                    self.namespaces.apply(&namespace, Event::ProviderConfigApplied(observed));
                 }
-                watcher::Event::Delete(object) => {
-                    let place = place(&object);
-                    known.remove(&place);
-                    self.namespaces.apply(&place.0, Event::ProviderConfigDeleted(place.1));
+                Change::Deleted(namespace, name) => {
+                    self.namespaces.apply(&namespace, Event::ProviderConfigDeleted(name));
                 }
-                watcher::Event::InitDone => {
-                    for (namespace, name) in std::mem::take(&mut unlisted) {
-                        known.remove(&(namespace.clone(), name.clone()));
-                        self.namespaces.apply(&namespace, Event::ProviderConfigDeleted(name));
-                    }
-                    gate.listed(generation);
-                }
+                Change::Listed(generation) => gate.listed(generation),
             }
         }
     }
@@ -276,6 +250,46 @@ impl Watch {
                 watcher::Event::InitDone => gate.open(),
             }
         }
+    }
+
+    /// The changes of the objects in the shards that this replica holds. What a list lacks is deleted.
+    fn changes<K>(&self, name: &'static str, api: Api<K>) -> impl Stream<Item = Change<K>> + Send
+    where
+        K: kube::Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    {
+        let leadership = self.leadership.clone();
+        let place = |object: &K| -> (Arc<str>, Arc<str>) {
+            (object.namespace().unwrap_or_default().into(), object.name_any().into())
+        };
+        let (mut known, mut unlisted) = (BTreeSet::new(), BTreeSet::new());
+        let changes = move |(generation, event): (u64, watcher::Event<K>)| match event {
+            watcher::Event::Init => {
+                unlisted.clone_from(&known);
+                Vec::new()
+            }
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                let place = place(&object);
+                if !leadership.watches(&place.0) {
+                    return Vec::new();
+                }
+                unlisted.remove(&place);
+                known.insert(place.clone());
+                vec![Change::Applied(place.0, object)]
+            }
+            watcher::Event::Delete(object) => {
+                let place = place(&object);
+                known.remove(&place);
+                vec![Change::Deleted(place.0, place.1)]
+            }
+            watcher::Event::InitDone => {
+                let gone = std::mem::take(&mut unlisted);
+                known.retain(|place| !gone.contains(place));
+                let deleted = gone.into_iter().map(|(namespace, name)| Change::Deleted(namespace, name));
+                deleted.chain([Change::Listed(generation)]).collect()
+            }
+        };
+        let events = self.sharded_events(name, move || watcher(api.clone(), Config::default()));
+        events.map(changes).flat_map(stream::iter)
     }
 
     /// The events of a watch of all shards that this replica holds, with the generation of the shards for which its last
@@ -338,12 +352,32 @@ impl Watch {
     }
 }
 
+/// A change of an object in a namespace.
+enum Change<K> {
+    Applied(Arc<str>, K),
+    /// The namespace and the name.
+    Deleted(Arc<str>, Arc<str>),
+    /// A list is complete. It began with this generation of the shards.
+    Listed(u64),
+}
+
 /// Resources or DataSources.
 struct WatchedKind {
     plural: &'static str,
     relisting: Event,
     listed: Event,
     address: fn(&str) -> Address,
+}
+
+/// The objects in a namespace, or in all.
+fn scoped<K>(client: Client, namespace: Option<&str>) -> Api<K>
+where
+    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
 }
 
 fn observe(

@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod approval;
+pub mod backoff;
 pub mod bucket;
 pub mod call;
 pub mod change;
@@ -41,6 +42,7 @@ pub mod visible;
 
 pub use address::{Address, DeposedKey, InstanceKey, in_family};
 pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprovals};
+pub use backoff::backoff;
 pub use bucket::{BUCKETS, bucket};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Refusal, Remedy};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};

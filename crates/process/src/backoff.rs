@@ -45,7 +45,7 @@ impl Pauses {
             self.failures = 0;
         }
         self.failures += 1;
-        let pause = Duration::from_millis(100).saturating_mul(1 << self.failures.min(10)).min(self.longest);
+        let pause = model::backoff(self.failures, Duration::from_millis(200), self.longest);
         // Up to 10 % more.
         let pause = pause + pause * u32::try_from(self.random.number() % 1000).unwrap_or_default() / 10_000;
         self.attempted_at = Some(now + pause);

@@ -28,6 +28,8 @@ pub use memory::memory_limit;
 pub use observable::Observable;
 pub use random::{Random, SystemRandom};
 pub use readiness::{Gate, Readiness};
-pub use request_error::{client, connection_error, request_error, watch_error};
+pub use request_error::{
+    client, connection_error, error_code, is_refusal, is_watch_refused, request_error, watch_error,
+};
 pub use shutdown::Shutdown;
 pub use threads::{ProcessorShare, Threads};

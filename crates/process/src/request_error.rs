@@ -55,6 +55,31 @@ pub fn watch_error(error: &watcher::Error) -> String {
     }
 }
 
+/// The status code of an answer; `None` without one.
+pub fn error_code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// Whether an error of a watch means that the server does not let this client watch: it must poll instead.
+pub fn is_watch_refused(error: &watcher::Error) -> bool {
+    let code = match error {
+        watcher::Error::InitialListFailed(failure)
+        | watcher::Error::WatchStartFailed(failure)
+        | watcher::Error::WatchFailed(failure) => error_code(failure),
+        watcher::Error::WatchError(status) => Some(status.code),
+        watcher::Error::NoResourceVersion => None,
+    };
+    code.is_some_and(is_refusal)
+}
+
+/// Whether a code means that this client may not list or watch.
+pub fn is_refusal(code: u16) -> bool {
+    matches!(code, 401 | 403 | 405)
+}
+
 /// The address of the server, if it is known, and the innermost cause of a failed connection. The layers around it only
 /// name themselves.
 pub fn connection_error(error: &(dyn Error + 'static)) -> String {

@@ -21,6 +21,7 @@ use engine::load::inputs::{config_map_data, secret_data};
 use model::data::StringData;
 use model::{DataKind, DataRef, Reason};
 use process::backoff::Pauses;
+use process::is_watch_refused;
 use runtime::reconcile::index::InputKey;
 use runtime::reconcile::retry;
 
@@ -149,7 +150,7 @@ impl Reader {
                 }
                 Some(Ok(watcher::Event::Apply(object))) => self.update_desired(&key(&object), present(&object)),
                 Some(Ok(watcher::Event::Delete(object))) => self.update_desired(&key(&object), DataLookup::Missing),
-                Some(Err(error)) if is_refused(&error) => return,
+                Some(Err(error)) if is_watch_refused(&error) => return,
                 // The last data remains valid; the watch restarts after a delay.
                 Some(Err(_)) => self.source.metrics.failed("inputs"),
             }
@@ -251,17 +252,6 @@ fn unreadable(namespace: &str, key: &InputKey, error: &kube::Error) -> DataLooku
         }
         error => DataLookup::Unreadable { reason: Reason::OperationFailed, why: error.to_string(), hint: None },
     }
-}
-
-fn is_refused(error: &watcher::Error) -> bool {
-    let code = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code,
-        _ => return false,
-    };
-    matches!(code, 401 | 403 | 405)
 }
 
 /// A client that shares the connections of `client` and impersonates a service account.

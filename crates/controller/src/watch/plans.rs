@@ -1,15 +1,13 @@
 //! The watch of Plans. It receives metadata only: the manifests of a Plan are requested when they are needed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use kube::api::PartialObjectMeta;
-use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::Watch;
+use super::{Change, Watch, scoped};
 use api::PlanObject;
 
 /// The namespace and the name of a Plan.
@@ -35,49 +33,22 @@ pub enum PlanEvent {
 impl Watch {
     /// Sends the changes of Plans in a namespace, or in all.
     pub async fn plans(self, client: Client, namespace: Option<String>, send: UnboundedSender<PlanEvent>) {
-        let api: Api<PartialObjectMeta<PlanObject>> = match &namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        };
-        let start = move || watcher(api.clone(), Config::default());
-        let mut stream = std::pin::pin!(self.sharded_events("plans", start));
-        let (mut known, mut unlisted) = (BTreeSet::new(), BTreeSet::new());
-        while let Some((_, event)) = stream.next().await {
-            let events = match event {
-                Event::Init => {
-                    unlisted.clone_from(&known);
-                    continue;
-                }
-                Event::InitApply(plan) | Event::Apply(plan) => {
-                    let key = key(&plan);
-                    if !self.leadership.watches(&key.namespace) {
-                        continue;
-                    }
-                    unlisted.remove(&key);
-                    known.insert(key.clone());
-                    let uid = plan.uid().unwrap_or_default().into();
-                    vec![PlanEvent::Applied { key, uid, generation: plan.metadata.generation.unwrap_or_default() }]
-                }
-                Event::Delete(plan) => {
-                    known.remove(&key(&plan));
-                    vec![PlanEvent::Deleted(key(&plan))]
-                }
-                Event::InitDone => {
-                    let gone = std::mem::take(&mut unlisted);
-                    known.retain(|key| !gone.contains(key));
-                    gone.into_iter().map(PlanEvent::Deleted).collect()
-                }
+        let api: Api<PartialObjectMeta<PlanObject>> = scoped(client, namespace.as_deref());
+        let mut changes = std::pin::pin!(self.changes("plans", api));
+        while let Some(change) = changes.next().await {
+            let event = match change {
+                Change::Applied(namespace, plan) => PlanEvent::Applied {
+                    key: PlanKey { namespace, name: plan.name_any().into() },
+                    uid: plan.uid().unwrap_or_default().into(),
+                    generation: plan.metadata.generation.unwrap_or_default(),
+                },
+                Change::Deleted(namespace, name) => PlanEvent::Deleted(PlanKey { namespace, name }),
+                Change::Listed(_) => continue,
             };
-            for event in events {
-                // The receiver is dropped during shutdown.
-                if send.send(event).is_err() {
-                    return;
-                }
+            // The receiver is dropped during shutdown.
+            if send.send(event).is_err() {
+                return;
             }
         }
     }
-}
-
-fn key(plan: &PartialObjectMeta<PlanObject>) -> PlanKey {
-    PlanKey { namespace: plan.namespace().unwrap_or_default().into(), name: plan.name_any().into() }
 }

@@ -127,7 +127,6 @@ impl Server {
         call: &Call,
         deadline: Timestamp,
     ) -> Result<ServerResponse, RequestError> {
-        let mut pause = FIRST_PAUSE;
         for attempt in 1..=ATTEMPTS {
             let failure = match self.call_once(caller, call, deadline).await {
                 Ok(answer) => return Ok(answer),
@@ -139,13 +138,12 @@ impl Server {
                 RequestError::Unreachable(_) if call.repeatable => None,
                 _ => return Err(failure),
             };
-            let wait = retry_after.unwrap_or(pause);
+            let wait = retry_after.unwrap_or_else(|| model::backoff(attempt, FIRST_PAUSE, LONGEST_PAUSE));
             let too_long = wait > LONGEST_PAUSE || self.time_left(deadline).is_none_or(|left| wait >= left);
             if attempt == ATTEMPTS || too_long {
                 return Err(failure);
             }
             tokio::time::sleep(wait).await;
-            pause *= 2;
         }
         Err(RequestError::Timeout)
     }

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::api_error::RequestError;
 use super::server::{Call, Caller, Server, request};
+use process::{error_code, is_refusal};
 
 /// A silent watch is restarted after this time, after reading the object, since connections may die silently.
 const LONGEST_WATCH: Duration = Duration::from_mins(4);
@@ -50,7 +51,7 @@ impl Server {
         judge: &mut (dyn FnMut(Option<&Json>) -> Option<T> + Send),
     ) -> Result<T, RequestError> {
         let mut state = start;
-        let mut pause = SHORTEST_PAUSE;
+        let mut reads = 0;
         let mut may_watch = true;
         loop {
             if let Some(verdict) = judge(state.as_ref()) {
@@ -65,8 +66,8 @@ impl Server {
                     WatchOutcome::Refused => may_watch = false,
                 }
             }
-            self.pause(pause, deadline).await?;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            reads += 1;
+            self.pause(model::backoff(reads, SHORTEST_PAUSE, LONGEST_PAUSE), deadline).await?;
             state = match self.get(place, deadline).await {
                 Ok(state) => state,
                 // The server may be restarting.
@@ -96,9 +97,7 @@ impl Server {
         let watching = async {
             let events = match client.request_events::<Json>(request).await {
                 Ok(events) => events,
-                Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 405) => {
-                    return WatchOutcome::Refused;
-                }
+                Err(error) if error_code(&error).is_some_and(is_refusal) => return WatchOutcome::Refused,
                 Err(_) => return WatchOutcome::Ended,
             };
             pin_mut!(events);

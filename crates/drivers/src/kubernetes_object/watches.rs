@@ -24,6 +24,7 @@ use super::server::{Call, Caller, METADATA_LIST, Server, request};
 use super::target::Target;
 use crate::{CallContext, ObjectChange, ObjectWatcher, WatchedInstance};
 use model::{Address, Health, RecordedObject};
+use process::{error_code, is_refusal};
 
 /// The page size of lists, as in kubectl.
 const PAGE: u32 = 500;
@@ -270,9 +271,19 @@ enum WatchEnd {
     Error(String),
 }
 
+impl WatchEnd {
+    fn of(code: Option<u16>, why: String) -> Self {
+        match code {
+            Some(410) => Self::Stale,
+            Some(code) if is_refusal(code) => Self::Forbidden,
+            _ => Self::Error(why),
+        }
+    }
+}
+
 /// Watches a scope as long as it has subscriptions.
 async fn run_watch(shared: Arc<Shared>, scope: Scope, list: Arc<Notify>) {
-    let mut pause = FIRST_PAUSE;
+    let mut failures = 0;
     loop {
         tokio::time::sleep(SUBSCRIBE_DEBOUNCE).await;
         if shared.take_idle(&scope).is_some() {
@@ -296,10 +307,10 @@ async fn run_watch(shared: Arc<Shared>, scope: Scope, list: Arc<Notify>) {
             WatchEnd::Error(why) => {
                 tracing::debug!(?scope, why, "a watch was interrupted and restarts");
                 if began.elapsed() > LONGEST_PAUSE {
-                    pause = FIRST_PAUSE;
+                    failures = 0;
                 }
-                let longer = (pause * 2).min(LONGEST_PAUSE);
-                std::mem::replace(&mut pause, longer)
+                failures += 1;
+                model::backoff(failures, FIRST_PAUSE, LONGEST_PAUSE)
             }
         };
         shared.set_connected(&scope, false);
@@ -396,9 +407,7 @@ async fn watch(
     };
     let events = match client.request_events::<Json>(request).await {
         Ok(events) => events,
-        Err(kube::Error::Api(status)) if status.code == 410 => return Some(WatchEnd::Stale),
-        Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403 | 405) => return Some(WatchEnd::Forbidden),
-        Err(error) => return Some(WatchEnd::Error(error.to_string())),
+        Err(error) => return Some(WatchEnd::of(error_code(&error), error.to_string())),
     };
     pin_mut!(events);
     while let Some(event) = events.next().await {
@@ -415,8 +424,7 @@ async fn watch(
                 *version = bookmark.metadata.resource_version;
                 continue;
             }
-            Ok(WatchEvent::Error(status)) if status.code == 410 => return Some(WatchEnd::Stale),
-            Ok(WatchEvent::Error(status)) => return Some(WatchEnd::Error(status.message)),
+            Ok(WatchEvent::Error(status)) => return Some(WatchEnd::of(Some(status.code), status.message)),
             Err(error) => return Some(WatchEnd::Error(error.to_string())),
         };
         if let Some(newer) = object["metadata"]["resourceVersion"].as_str() {
@@ -435,9 +443,9 @@ fn watch_accept(scope: &Scope) -> &'static str {
 }
 
 fn watch_end(failure: &RequestError) -> WatchEnd {
-    match failure {
-        RequestError::Api(api_error) if matches!(api_error.code, 401 | 403 | 405) => WatchEnd::Forbidden,
-        RequestError::Api(api_error) if api_error.code == 410 => WatchEnd::Stale,
-        other => WatchEnd::Error(format!("{other:?}")),
-    }
+    let code = match failure {
+        RequestError::Api(api_error) => Some(api_error.code),
+        _ => None,
+    };
+    WatchEnd::of(code, format!("{failure:?}"))
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::served_types::ServedTypes;
 use model::{DriverError, Provider};
@@ -11,9 +12,9 @@ use process::{Clock, lock};
 
 /// The back-off after the second consecutive failure, doubled by each further one. The first failure has none, so that
 /// a fixed provider is used immediately.
-const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 
-const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_mins(1);
+const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
 
 /// The responses by the name of the provider.
 #[derive(Default)]
@@ -97,10 +98,10 @@ impl CachedSchema {
     }
 }
 
-fn backoff(failures: u32) -> SignedDuration {
+fn backoff(failures: u32) -> Duration {
     match failures {
-        0 | 1 => SignedDuration::ZERO,
-        failures => FIRST_BACKOFF.saturating_mul(1 << (failures - 2).min(16)).min(LONGEST_BACKOFF),
+        0 | 1 => Duration::ZERO,
+        failures => model::backoff(failures - 1, FIRST_BACKOFF, LONGEST_BACKOFF),
     }
 }
 

@@ -12,9 +12,7 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// The delay after the `failures`-th consecutive failure (from 1). It doubles each time, with 10 % jitter, so that
 /// objects that failed together are not retried together.
 pub fn delay(failures: u32, random: u64) -> Duration {
-    let doublings = failures.saturating_sub(1).min(16);
-    let base = FIRST.saturating_mul(1 << doublings).min(LONGEST);
-    spread(base, random)
+    spread(model::backoff(failures, FIRST, LONGEST), random)
 }
 
 /// As [`delay`], but at most a minute for a missing permission: no watch reports a new role binding, and the user who

@@ -203,8 +203,7 @@ impl StateFile {
     /// Retries until the timeout. A failed transaction has no effect, so the same change can be retried on the same
     /// version.
     async fn apply_with_retry(&self, address: &Address, change: Change) -> Result<Version, JournalError> {
-        let mut pause = FIRST_PAUSE;
-        let mut waited = Duration::ZERO;
+        let (mut failures, mut waited) = (0, Duration::ZERO);
         loop {
             match self.apply(address, change.clone()).await {
                 Err(JournalError::Unavailable { message, .. }) if waited < self.retry_timeout => {
@@ -212,9 +211,10 @@ impl StateFile {
                 }
                 outcome => return outcome,
             }
+            failures += 1;
+            let pause = model::backoff(failures, FIRST_PAUSE, LONGEST_PAUSE);
             tokio::time::sleep(pause).await;
             waited += pause;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }

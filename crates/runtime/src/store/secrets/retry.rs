@@ -137,7 +137,7 @@ impl ApiCaller {
         policy: RetryPolicy,
     ) -> Result<T, RequestError> {
         let began = Instant::now();
-        let mut pause = FIRST_PAUSE;
+        let mut failures = 0;
         loop {
             let (message, after) = match self.attempt(request).await {
                 Ok(answer) => return Ok(answer),
@@ -148,8 +148,9 @@ impl ApiCaller {
                 Err(ErrorClass::Forbidden(message)) => return Err(RequestError::Rejected(message)),
                 Err(ErrorClass::Retry { message, after }) => (message, after),
             };
+            failures += 1;
+            let pause = model::backoff(failures, FIRST_PAUSE, LONGEST_PAUSE);
             let wait = self.with_jitter(after.unwrap_or(pause));
-            pause = (pause * 2).min(LONGEST_PAUSE);
             let goes_on = match policy {
                 RetryPolicy::Bounded(bound) => began.elapsed() + wait <= bound,
                 RetryPolicy::UntilStopped => true,
