@@ -22,9 +22,9 @@ impl Scene {
         let script = serde_json::json!({ "createRecovery": "repeat" });
         let scene =
             Self { world: World::new(serde_json::from_value(script).unwrap()), journal: MemoryJournal::default() };
-        let config = Value::map([("value", Value::from(1))]);
+        let config = Value::map([("value", Value::from(1)), ("secret", Value::from("hunter22"))]);
         let mut record = Record::empty("shop".into(), Address::single("a"), "".into(), "scripted".into());
-        if operation == Operation::Destroy {
+        if operation != Operation::Create {
             scene.world.put("it", &config);
             let value = config.with("id", Value::from("it"));
             record.current = Some(Arc::new(RecordedObject { value, ..RecordedObject::default() }));
@@ -129,4 +129,16 @@ async fn an_attempt_soon_after_a_failed_one_takes_nothing_over_again() {
     let (outcome, _) = recover(&process, &scene.stored(), None, HolderState::Ended).await;
     assert!(matches!(outcome, Recovery::Resolved(_)), "{outcome:?}");
     assert_eq!(scene.world.objects().len(), 1);
+}
+
+#[tokio::test]
+async fn an_error_of_a_recovery_shows_no_secret() {
+    let scene = Scene::after(Operation::Update);
+    let message = "hunter22 is no password".to_owned();
+    let fails = ScriptedOutcome::Fail { kind: scripted::Kind::Transient, message };
+    scene.answer(scripted::Operation::Read, vec![fails]);
+    let (recovery, _) = recover(&scene.process("second"), &scene.stored(), None, HolderState::Ended).await;
+    let Recovery::Blocked(block, _) = recovery else { panic!("{recovery:?}") };
+    let expected = "recovery of an interrupted update failed: (sensitive) is no password";
+    assert_eq!((block.reason, block.message.as_str()), (Reason::OperationFailed, expected));
 }
