@@ -416,7 +416,7 @@ impl ProviderMetrics {
             *pods += i64::from(in_pod);
             *total = total.saturating_add(memory);
         }
-        [&self.processes, &self.memory, &self.pods].map(Family::clear);
+        [&self.processes, &self.memory, &self.pods].into_iter().for_each(Family::clear);
         for (provider, (count, pods, memory)) in by_provider {
             self.processes.get_or_create(&[provider]).set(count);
             if pods > 0 {
