@@ -298,7 +298,7 @@ impl<'a> Evaluation<'a> {
     pub fn provider(&self, address: &ProviderAddress) -> Result<Option<Rc<ProviderConfig>>, InstanceAddress> {
         let module = self.paths.borrow().get(&address.module).copied();
         let Some(module) = module else { return Ok(None) };
-        let item = Item::Provider(module, address.local.clone());
+        let item = Item::Provider(module, address.source.clone(), address.local.clone());
         self.completed(|| self.value_of(item.clone()))?;
         Ok(self.providers.borrow().get(address).cloned())
     }
@@ -479,7 +479,7 @@ impl<'a> Evaluation<'a> {
             Item::Output(module, name) => self.output_value(*module, name)?,
             Item::CallValue(module, name) => self.call_value(*module, name)?,
             Item::ResourceValue(module, name) => self.resource_value(*module, name)?,
-            Item::Provider(module, local) => self.provider_configs(*module, local)?,
+            Item::Provider(module, source, local) => self.provider_configs(*module, source, local)?,
             Item::After(module, name, key) => self.postconditions(*module, name, key.as_ref())?,
             Item::Check(module, name) => self.assertions(*module, name)?,
             Item::Call(module, name) => {

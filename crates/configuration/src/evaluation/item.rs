@@ -7,7 +7,7 @@ use hcl::Range;
 
 use super::Evaluation;
 use crate::address::{Key, ModulePath, ResourceName};
-use crate::providers::LocalProvider;
+use crate::providers::{LocalProvider, ProviderSource};
 
 /// The position of a module instance in the evaluation.
 pub(super) type ModuleId = usize;
@@ -36,7 +36,7 @@ pub(super) enum Item {
     /// The assertions of a `check` block.
     Check(ModuleId, Arc<str>),
     /// The instances of a provider configuration.
-    Provider(ModuleId, LocalProvider),
+    Provider(ModuleId, ProviderSource, LocalProvider),
 }
 
 impl Item {
@@ -53,7 +53,7 @@ impl Item {
             | Item::Object(module, _, _)
             | Item::After(module, _, _)
             | Item::Check(module, _)
-            | Item::Provider(module, _) => *module,
+            | Item::Provider(module, _, _) => *module,
         }
     }
 }
@@ -73,7 +73,7 @@ impl fmt::Display for Item {
             }
             Item::Check(_, name) => write!(f, "check.{name}"),
             Item::Object(_, name, Some(key)) | Item::After(_, name, Some(key)) => write!(f, "{name}{key}"),
-            Item::Provider(_, local) => write!(f, "provider.{local}"),
+            Item::Provider(_, _, local) => write!(f, "provider.{local}"),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Evaluation<'_> {
             Item::Output(_, name) => module.outputs.get(name).map(|own| own.range),
             Item::Call(_, name) | Item::CallValue(_, name) => module.calls.get(name).map(|own| own.range),
             Item::Check(_, name) => module.checks.get(name).map(|own| own.range),
-            Item::Provider(_, local) => module.providers.get(local).map(|own| own.range),
+            Item::Provider(_, _, local) => module.providers.get(local).map(|own| own.range),
             Item::Resource(_, name)
             | Item::ResourceValue(_, name)
             | Item::Object(_, name, _)

@@ -14,7 +14,7 @@ use super::uses::{Dependency, Uses};
 use super::{Computed, Each, Evaluation, Stop};
 use crate::address::{InstanceAddress, Key, Mode, ResourceAddress, ResourceName};
 use crate::module::{IgnoreChanges, Resource};
-use crate::providers::{LocalProvider, ProviderAddress};
+use crate::providers::{LocalProvider, ProviderAddress, ProviderSource};
 use crate::reference::{Reference, Subject};
 use crate::schema::Block;
 use crate::tree::NodeId;
@@ -313,12 +313,18 @@ impl Evaluation<'_> {
     }
 
     /// The instances of a provider configuration.
-    pub(super) fn provider_configs(&self, module: ModuleId, local: &LocalProvider) -> Result<Computed, Stop> {
+    pub(super) fn provider_configs(
+        &self,
+        module: ModuleId,
+        source: &ProviderSource,
+        local: &LocalProvider,
+    ) -> Result<Computed, Stop> {
         let instance = self.module(module);
-        let source = instance.module.provider_source(&local.name);
-        let block = instance.module.providers.get(local);
+        // A provider that only modules inside require may have no name in this one.
+        let is_named = instance.module.provider_source(&local.name) == *source;
+        let block = instance.module.providers.get(local).filter(|_| is_named);
         let range = block.map_or_else(Range::default, |block| block.range);
-        let schema = match self.world.provider_schema(&source) {
+        let schema = match self.world.provider_schema(source) {
             Ok(schema) => schema,
             Err(why) => {
                 self.report(Diagnostic::new("Provider without schema", why, range));
@@ -331,9 +337,12 @@ impl Evaluation<'_> {
             let value = Scope::new(self, module, None).eval(expr, &mut outcome)?;
             all = super::expansion::provider_keys(&value);
         }
-        let body = block.map(|block| block.body.clone()).unwrap_or_default();
         let place = Place::Provider(instance.node, local.clone());
-        let compiled = self.compiled(&place, &body, &schema);
+        // Without a block the provider gets null for everything, and says itself what it needs.
+        let compiled = match block {
+            Some(block) => self.compiled(&place, &block.body, &schema),
+            None => Some(Rc::default()),
+        };
         for each in all {
             let scope = Scope::new(self, module, Some(&each));
             let mut own = Outcome { uses: outcome.uses.clone(), failed: outcome.failed, ..Outcome::default() };

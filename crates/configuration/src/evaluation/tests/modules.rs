@@ -272,3 +272,20 @@ fn provider_meta_goes_with_the_objects() {
     let other = run_with(&[("main.tf", &meta.replace("thing", "other"))], &[], &[]);
     assert!(other.errors[0].starts_with("main.tf:2:3: Provider does not support provider_meta"), "{:?}", other.errors);
 }
+
+#[test]
+fn a_provider_that_only_a_module_inside_requires_has_an_empty_configuration() {
+    let main = "module \"m\" {\n  source = \"./m\"\n}\n";
+    let module = "terraform {\n  required_providers {\n    own = {\n      source = \"acme/own\"\n    }\n  }\n}\nresource \"own_a\" \"a\" {}\n";
+    let files = [("main.tf", main), ("m/main.tf", module)].map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::new());
+    let things = Things::new();
+    let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
+    let object = evaluation.advance().objects.remove(0);
+    let provider = evaluation.provider(&object.provider).unwrap().unwrap();
+    assert_eq!(
+        (provider.address.source.to_string(), provider.address.module.to_string()),
+        ("acme/own".into(), String::new())
+    );
+    assert_eq!((text(&provider.config), provider.failed), ("{}".to_owned(), false));
+}
