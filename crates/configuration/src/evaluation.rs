@@ -303,6 +303,13 @@ impl<'a> Evaluation<'a> {
         Ok(self.providers.borrow().get(address).cloned())
     }
 
+    /// The value of an expression in the root module. `None` if an error took it away; `Err` has the object whose value is
+    /// needed first.
+    pub fn evaluate(&self, expr: &hcl::Expr) -> Result<Option<Value>, InstanceAddress> {
+        let computed = self.completed(|| scope::Scope::new(self, 0, None).computed(expr))?;
+        Ok((!computed.failed).then_some(computed.value))
+    }
+
     fn module(&self, id: ModuleId) -> Rc<ModuleInstance> {
         self.modules.borrow()[id].clone()
     }

@@ -103,6 +103,13 @@ fn compile(body: Layers, schema: &Block, diagnostics: &mut Diagnostics) -> Compi
 /// The attributes that are written as blocks, with what is in one of them.
 fn written_as_blocks(body: &Layers, schema: &Block) -> BTreeMap<Arc<str>, Block> {
     let bodies = || std::iter::once(&body.base).chain(&body.overrides);
+    // In JSON syntax blocks and values look the same. What can be read as blocks is.
+    let is_object = |name: &str| {
+        bodies().filter(|body| body.json.is_some()).any(|body| {
+            let (content, _, problems) = body.clone().partial_content(&Schema::new(&[], &[(name, &[])]));
+            problems.is_empty() && !content.blocks.is_empty()
+        })
+    };
     let is_written = |name: &str| {
         bodies().flat_map(|body| &body.blocks).any(|block| {
             let is_dynamic =
@@ -110,8 +117,8 @@ fn written_as_blocks(body: &Layers, schema: &Block) -> BTreeMap<Arc<str>, Block>
             block.kind.text == name || is_dynamic
         })
     };
-    let attributes = schema.attributes.iter().filter(|(name, _)| is_written(name));
-    attributes.filter_map(|(name, attribute)| Some((name.clone(), attribute.as_blocks()?))).collect()
+    let possible = schema.attributes.iter().filter_map(|(name, own)| Some((name.clone(), own.as_blocks()?)));
+    possible.filter(|(name, _)| is_written(name) || is_object(name)).collect()
 }
 
 fn inner<'b>(kind: &str, schema: &'b Block, as_blocks: &'b BTreeMap<Arc<str>, Block>) -> Option<&'b Block> {

@@ -3,10 +3,11 @@
 use cty::{Mark, Type, Value};
 use hcl::{Diagnostic, Range};
 
+use super::item::Item;
 use super::objects::flattened;
 use super::scope::{Outcome, Scope};
 use super::{Each, Evaluation, Stop};
-use crate::address::{InstanceAddress, ModulePath, ResourceAddress, Target};
+use crate::address::{InstanceAddress, ResourceAddress, Target};
 use crate::module::Import;
 
 /// An object that is to be taken over.
@@ -90,7 +91,35 @@ impl Evaluation<'_> {
             self.report(Diagnostic::new("Invalid import id argument", why, import.range));
             return Ok(None);
         }
-        let resource = ResourceAddress { module: ModulePath(module.0), resource };
-        Ok(Some(ImportRequest { to: InstanceAddress { resource, key }, id, identity, range: import.range }))
+        let to = InstanceAddress { resource: ResourceAddress { module, resource }, key };
+        if let Some(why) = self.no_target(&to)? {
+            let hint =
+                format!("write a block `resource \"{}\" \"{}\"`", to.resource.resource.kind, to.resource.resource.name);
+            self.report(Diagnostic::new("Import target does not exist", why, import.to.range).hint(hint));
+            return Ok(None);
+        }
+        Ok(Some(ImportRequest { to, id, identity, range: import.range }))
+    }
+
+    /// Why there is no object that something could be imported into.
+    fn no_target(&self, to: &InstanceAddress) -> Result<Option<String>, Stop> {
+        let missing = || Some(format!("There is no object `{to}` in the configuration to import into."));
+        let mut module = 0;
+        for step in to.resource.module.0.iter() {
+            if !self.module(module).module.calls.contains_key(&step.name) {
+                return Ok(missing());
+            }
+            self.instances_of(Item::Call(module, step.name.clone()))?;
+            match self.children.borrow().get(&(module, step.name.clone(), step.key.clone())) {
+                Some(child) => module = *child,
+                None => return Ok(missing()),
+            }
+        }
+        let name = &to.resource.resource;
+        if !self.module(module).module.resources.contains_key(name) {
+            return Ok(missing());
+        }
+        let instances = self.instances_of(Item::Resource(module, name.clone()))?;
+        Ok(if instances.has(to.key.as_ref()) { None } else { missing() })
     }
 }

@@ -1,7 +1,7 @@
 //! Arguments that have to be constant.
 
 use cty::{Type, Value, convert};
-use hcl::{Attribute, Diagnostic, Expr, Schema, Traversal};
+use hcl::{Attribute, Diagnostic, Expr, Schema, Source, Traversal};
 use language::{Budget, Environment, NoFiles, Scope, evaluate};
 
 use super::Reader;
@@ -31,6 +31,20 @@ pub(super) fn alias(body: &Layers) -> Option<String> {
     let schema = Schema::new(&["alias"], &[]);
     let (content, _) = body.clone().partial(&schema, &mut Diagnostics::default());
     constant(&content.attribute("alias")?.value).ok()?.as_str().map(str::to_owned)
+}
+
+/// A reference, which may be in quotes as before references had a syntax of their own.
+fn reference(expr: &Expr) -> Result<Traversal, Vec<Diagnostic>> {
+    let quoted = expr.as_text().and_then(|text| hcl::parse_traversal(Source::new(expr.range.file, "", text)).value);
+    match quoted {
+        // The offsets of the text are those of no file.
+        Some(mut traversal) => {
+            traversal.range = expr.range;
+            traversal.root.range = expr.range;
+            Ok(traversal)
+        }
+        None => expr.as_traversal(),
+    }
 }
 
 impl Reader {
@@ -71,7 +85,7 @@ impl Reader {
         };
         let mut found = Vec::new();
         for item in items {
-            match item.as_traversal() {
+            match reference(item) {
                 Ok(traversal) => found.push(traversal),
                 Err(problems) => self.invalid(problems),
             }

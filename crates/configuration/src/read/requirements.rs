@@ -142,10 +142,11 @@ impl Reader {
         let mut aliases = Vec::new();
         for item in items {
             match self.provider_reference(item) {
-                Some(found) if *found.name.name == *provider && found.name.alias.is_some() => aliases.push(found.name),
+                Some(found) if *found.name.name == *provider => aliases.push(found.name),
                 Some(_) => {
-                    let detail =
-                        format!("A reference to an alias of this provider, such as `{provider}.west`, is required.");
+                    let detail = format!(
+                        "A reference to a configuration of this provider, such as `{provider}.west`, is required."
+                    );
                     self.diagnostics.error(INVALID, detail, item.range);
                 }
                 None => {}

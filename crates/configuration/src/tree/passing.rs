@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use hcl::{Expr, ExprKind};
-
 use super::{NodeId, Tree};
 use crate::diagnostics::Diagnostics;
 use crate::module::{Module, ModuleCall, ProviderReference, Repetition};
 use crate::providers::{LocalProvider, ProviderSource};
-use crate::reference::{Reference, Subject};
 
 /// A provider configuration at its module, as it is written in the tree.
 #[derive(Clone, Debug)]
@@ -78,7 +75,6 @@ impl Module {
 pub(super) fn check(tree: &Tree, diagnostics: &mut Diagnostics) {
     for (id, node) in tree.nodes.iter().enumerate() {
         check_resources(&node.module, diagnostics);
-        check_imports(&node.module, diagnostics);
         if let (Some(call), Some(parent)) = (tree.call_of(id), node.parent) {
             check_call(&node.module, call, &tree.nodes[parent].module, diagnostics);
         }
@@ -96,23 +92,6 @@ fn check_resources(module: &Module, diagnostics: &mut Diagnostics) {
                 reference.name.name
             );
             diagnostics.hinted("Provider configuration not present", detail, hint, reference.range);
-        }
-    }
-}
-
-/// An import into a resource of the module needs the resource.
-fn check_imports(module: &Module, diagnostics: &mut Diagnostics) {
-    for import in &module.imports {
-        let mut base: &Expr = &import.to;
-        while let ExprKind::Index(index) = &base.kind {
-            base = &index.collection;
-        }
-        let Ok(traversal) = base.as_traversal() else { continue };
-        let Ok(Reference { subject: Subject::Resource(name, _), .. }) = Reference::parse(&traversal) else { continue };
-        if !module.resources.contains_key(&name) {
-            let detail = format!("There is no resource `{name}` in the configuration to import into.");
-            let hint = format!("write a block `resource \"{}\" \"{}\"`", name.kind, name.name);
-            diagnostics.hinted("Import target does not exist", detail, hint, import.to.range);
         }
     }
 }
@@ -147,7 +126,8 @@ fn check_call(child: &Module, call: &ModuleCall, parent: &Module, diagnostics: &
         }
     }
     for alias in child.required_providers.values().flat_map(|required| &required.aliases) {
-        if !passed.iter().any(|item| item.child == *alias) {
+        // The configuration without an alias is inherited.
+        if alias.alias.is_some() && !passed.iter().any(|item| item.child == *alias) {
             let detail = format!("The module needs the provider configuration `{alias}`.");
             let hint = format!("add `providers = {{ {alias} = ... }}` to the module block");
             diagnostics.hinted("Missing required provider configuration", detail, hint, call.range);

@@ -153,15 +153,3 @@ fn sources_may_come_from_variables_and_local_values() {
         assert!(errors[0].starts_with(expected), "{}", errors[0]);
     }
 }
-
-#[test]
-fn imports_need_their_target() {
-    let root = "import {\n  to = a.b\n  id = \"x\"\n}\n";
-    let (_, errors) = tree(&[(".", root)], &[]);
-    assert_eq!(
-        errors,
-        [
-            "main.tf:2:8: Import target does not exist: There is no resource `a.b` in the configuration to import into. hint: write a block `resource \"a\" \"b\"`"
-        ]
-    );
-}

@@ -242,13 +242,22 @@ fn imports_are_evaluated() {
           id = thing_a.other.name
         }
         import {
+          to = module.m["no"].thing_a.y
+          id = "x"
+        }
+        module "m" {
+          source   = "./m"
+          for_each = toset(["k"])
+        }
+        import {
           to = thing_a.other
           id = thing_a.x["a"].id
         }
         resource "thing_a" "x" { for_each = local.ids }
         resource "thing_a" "other" { name = "o" }
         "#;
-    let files = [("main.tf".to_owned(), main.to_owned())];
+    let files = [("main.tf", main), ("m/main.tf", "resource \"thing_a\" \"y\" {}\n")];
+    let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
     let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::new());
     let things = Things::new();
     let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
@@ -260,8 +269,14 @@ fn imports_are_evaluated() {
         imports.iter().map(|import| format!("{} {}", import.to, text(import.id.as_ref().unwrap()))).collect();
     assert_eq!(shown, [r#"thing_a.x["a"] "i-a""#, r#"thing_a.x["b"] "i-b""#, r#"module.m["k"].thing_a.y "o""#]);
     let errors = evaluation.diagnostics().errors;
-    assert_eq!(errors.len(), 1);
-    assert_eq!(errors[0].detail, "The identifier is not known before other objects are changed.");
+    let details: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
+    assert_eq!(
+        details,
+        [
+            "There is no object `module.m[\"no\"].thing_a.y` in the configuration to import into.",
+            "The identifier is not known before other objects are changed.",
+        ]
+    );
 }
 
 #[test]

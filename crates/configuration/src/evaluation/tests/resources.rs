@@ -358,3 +358,41 @@ fn lifecycle_and_depends_on_are_given_with_the_object() {
     assert_eq!(b.depends_on.iter().map(ToString::to_string).collect::<Vec<_>>(), ["thing_a.c"]);
     assert_eq!(uses(&run, r#"thing_a.b["x"]"#), [r#"thing_a.a["x"]"#, "thing_a.c"]);
 }
+
+#[test]
+fn json_syntax_has_the_same_meaning() {
+    let json = r#"{
+        "variable": { "ports": { "default": [80] } },
+        "resource": { "thing_a": {
+            "a": {
+                "name": "n${1 + 1}",
+                "rule": [{ "port": 1 }, { "port": "${2}" }],
+                "dynamic": { "limit": { "for_each": "${var.ports}", "content": { "port": "${limit.value}" } } },
+                "ingress": [{ "port": 1 }],
+                "depends_on": ["thing_a.b"]
+            },
+            "b": { "ingress": "${[]}", "lifecycle": { "replace_triggered_by": ["thing_a.c[0].name"] } },
+            "c": { "count": 1 }
+        } }
+    }"#;
+    let run = run(&[("main.tf.json", json)]);
+    assert_eq!(run.errors, [""; 0]);
+    assert_eq!(
+        run.objects,
+        [
+            r#"thing_a.a {ingress: [{port: 1}], limit: [{port: 80}], name: "n2", rule: [{port: 1}, {port: 2}]}"#,
+            "thing_a.b {}",
+            "thing_a.c[0] {}",
+        ]
+    );
+    assert_eq!(uses(&run, "thing_a.b"), ["thing_a.c[0]"]);
+}
+
+#[test]
+fn references_in_quotes_are_accepted() {
+    let text = "resource \"thing_a\" \"a\" {\n  depends_on = [\"thing_a.b\"]\n  lifecycle {\n    ignore_changes = [\"name\"]\n  }\n}\nresource \"thing_a\" \"b\" {}\n";
+    let run = run(&[("main.tf", text)]);
+    assert_eq!(run.errors, [""; 0]);
+    let depends_on: Vec<String> = run.all[0].depends_on.iter().map(ToString::to_string).collect();
+    assert_eq!(depends_on, ["thing_a.b"]);
+}
