@@ -82,6 +82,17 @@ pub struct Settings<'a> {
     pub max_instances: usize,
 }
 
+/// Whether a configuration has an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It has.
+    Desired,
+    /// It has not, whatever other objects turn out to be.
+    Absent,
+    /// That is not known: the keys of a block or call wait for other objects, or have an error.
+    Undecided,
+}
+
 impl<'a> Settings<'a> {
     /// No variable is set, the workspace is the default one, and the limits are wide.
     pub fn new(files: &'a dyn Files) -> Self {
@@ -182,20 +193,22 @@ enum Stop {
 pub struct Advance {
     /// The objects whose configuration is complete now.
     pub objects: Vec<Rc<Object>>,
-    /// The blocks whose instances are not known, with what the number or the keys of them come from.
+    /// The blocks whose instances are not known.
     pub waiting: Vec<Waiting>,
 }
 
-/// A block or call whose instances are not known before the objects that it names are changed.
+/// A block or call whose instances are not known: before other objects are changed, or because of an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
+    /// Whether an error is the reason, which is among the diagnostics.
+    pub failed: bool,
     /// The address of the block or call.
     pub address: String,
     /// The module of it.
     pub module: ModulePath,
     /// The resource, if it is a resource block.
     pub resource: Option<ResourceAddress>,
-    /// What the keys come from.
+    /// The objects that the number or the keys come from.
     pub uses: Vec<Dependency>,
     /// The place of the expression.
     pub range: Range,
@@ -282,6 +295,33 @@ impl<'a> Evaluation<'a> {
     pub fn output(&self, name: &str) -> Option<Value> {
         let item = Item::Output(0, name.into());
         self.values.borrow().get(&item).filter(|computed| !computed.failed).map(|computed| computed.value.clone())
+    }
+
+    /// Whether the configuration has the object of an address. Only an [`Presence::Absent`] one may be destroyed for not being
+    /// in the configuration any more.
+    pub fn presence(&self, address: &InstanceAddress) -> Presence {
+        let instances = self.instances.borrow();
+        let mut module = 0;
+        for step in address.resource.module.0.iter() {
+            if !self.module(module).module.calls.contains_key(&step.name) {
+                return Presence::Absent;
+            }
+            match instances.get(&Item::Call(module, step.name.clone())).map(|found| found.presence(step.key.as_ref())) {
+                Some(Presence::Desired) => {}
+                Some(other) => return other,
+                None => return Presence::Undecided,
+            }
+            match self.children.borrow().get(&(module, step.name.clone(), step.key.clone())) {
+                Some(child) => module = *child,
+                None => return Presence::Undecided,
+            }
+        }
+        let name = &address.resource.resource;
+        if !self.module(module).module.resources.contains_key(name) {
+            return Presence::Absent;
+        }
+        let found = instances.get(&Item::Resource(module, name.clone()));
+        found.map_or(Presence::Undecided, |found| found.presence(address.key.as_ref()))
     }
 
     /// An object whose configuration is complete.

@@ -8,6 +8,23 @@
 //! 3. [`Evaluation`] evaluates the tree for one plan. It gives [`Object`]s: the address, the provider configuration, the
 //!    configuration by the provider's schema with unknown values and marks, and the objects that it depends on.
 //!
+//! # What a planner gives and gets
+//!
+//! - A tree that has errors is not evaluated. [`Tree::missing`] has the modules that have to be installed first.
+//! - An [`Object`] with `failed` must not be changed; its error is among the diagnostics. What uses it fails as well,
+//!   without an error of its own, and everything else goes on.
+//! - [`Evaluation::give`] takes the planned value of an object that is created or changed, the recorded one of an object
+//!   without changes, what was read of a data source, and [`cty::Value::unknown`] for what waits.
+//! - A [`Waiting`] block has no objects in this plan: the number or the keys of them come from objects that have to be changed
+//!   first, or have an error.
+//! - [`Evaluation::presence`] says of a recorded object whether the configuration has it. Only one that is
+//!   [`Presence::Absent`] may be destroyed for it: that an object was not given means nothing by itself.
+//! - `uses` orders an object after others and is recorded with it. `direct` has what a block names itself: a data source is
+//!   read after changes of these, also if the values that it uses are known.
+//! - Values that were given do not change. A planner that has to take a decision back begins a new evaluation, and gives the
+//!   same values again: that calls no provider.
+//! - An evaluation belongs to one thread. It calls nothing that waits.
+//!
 //! An object's configuration may need values of other objects, which are known when those were planned. So evaluation and
 //! planning take turns:
 //!
@@ -80,7 +97,7 @@ pub use address::{InstanceAddress, Key, Mode, ModulePath, ModuleStep, ResourceAd
 pub use diagnostics::{Diagnostics, Sources};
 pub use directory::{File, is_configuration};
 pub use evaluation::{
-    Advance, Dependency, EvaluatedLifecycle, Evaluation, ImportRequest, Input, Object, ProviderConfig,
+    Advance, Dependency, EvaluatedLifecycle, Evaluation, ImportRequest, Input, Object, Presence, ProviderConfig,
     ProvisionerConfig, Settings, Trigger, Waiting, World, values_of_file,
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};

@@ -8,7 +8,7 @@ use hcl::{Diagnostic, Expr};
 use super::item::{Item, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
-use super::{Each, Evaluation, ModuleInstance, Stop, Waiting};
+use super::{Each, Evaluation, ModuleInstance, Presence, Stop, Waiting};
 use crate::address::{Key, ResourceAddress, ResourceName};
 use crate::module::{ModuleCall, Repetition, Resource};
 
@@ -36,6 +36,14 @@ impl Instances {
         match &self.keys {
             Keys::Known(all) => all,
             _ => &[],
+        }
+    }
+
+    pub fn presence(&self, key: Option<&Key>) -> Presence {
+        match self.keys {
+            Keys::Known(_) if self.has(key) => Presence::Desired,
+            Keys::Known(_) => Presence::Absent,
+            Keys::Unknown | Keys::Failed => Presence::Undecided,
         }
     }
 
@@ -134,7 +142,7 @@ impl Evaluation<'_> {
                 let instances = self.instances.borrow()[item].clone();
                 let each = instances.known().iter().rev();
                 self.ready.borrow_mut().extend(each.map(|each| Item::Object(*module, name.clone(), each.key.clone())));
-                if let Keys::Unknown = instances.keys {
+                if !matches!(instances.keys, Keys::Known(_)) {
                     let resource: &Resource = &instance.module.resources[name];
                     let address = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
                     self.found.borrow_mut().waiting.push(waiting(
@@ -149,7 +157,7 @@ impl Evaluation<'_> {
             Item::Call(module, name) => {
                 let instance = self.module(*module);
                 let instances = self.instances.borrow()[item].clone();
-                if let Keys::Unknown = instances.keys {
+                if !matches!(instances.keys, Keys::Known(_)) {
                     let address = instance.path.join(format!("module.{name}"));
                     self.found.borrow_mut().waiting.push(waiting(
                         &address,
@@ -175,7 +183,8 @@ fn waiting(
 ) -> Waiting {
     let uses: Vec<Dependency> = instances.uses.iter().cloned().collect();
     let range = repetition.expr().map_or_else(hcl::Range::default, |expr| expr.range);
-    Waiting { address: address.to_owned(), module: module.path.clone(), resource, uses, range }
+    let failed = matches!(instances.keys, Keys::Failed);
+    Waiting { failed, address: address.to_owned(), module: module.path.clone(), resource, uses, range }
 }
 
 /// Refuses a value that cannot decide how many objects there are.

@@ -304,3 +304,62 @@ fn a_provider_that_only_a_module_inside_requires_has_an_empty_configuration() {
     );
     assert_eq!((text(&provider.config), provider.failed), ("{}".to_owned(), false));
 }
+
+#[test]
+fn what_is_recorded_is_absent_only_if_that_is_sure() {
+    use super::super::Presence::{Absent, Desired, Undecided};
+    let main = r#"
+        resource "thing_a" "one" {}
+        resource "thing_a" "many" { count = 2 }
+        resource "thing_a" "unknown" { for_each = toset([thing_a.one.id]) }
+        resource "thing_a" "failed" { count = -1 }
+        resource "thing_a" "later" { count = thing_a.never.size }
+        resource "thing_a" "never" {}
+        module "m" {
+          source   = "./m"
+          for_each = toset(["k"])
+        }
+        module "u" {
+          source = "./m"
+          count  = length(thing_a.one.id)
+        }
+        module "gone" { source = "./gone" }
+        "#;
+    let files = [("main.tf", main), ("m/main.tf", "resource \"thing_a\" \"y\" {}\n")];
+    let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::new());
+    let things = Things::new();
+    let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
+    for object in evaluation.advance().objects {
+        if object.address.to_string() != "thing_a.never" {
+            evaluation.give(&object.address, &planned(&object.config, false));
+        }
+    }
+    evaluation.advance();
+    let presence = |text: &str| {
+        let parsed = hcl::parse_traversal(hcl::Source::new(hcl::FileId(0), "", text)).value.unwrap();
+        let crate::Target { module, resource: Some((resource, key)) } = crate::Target::parse(&parsed).unwrap() else {
+            panic!("{text} is no resource");
+        };
+        evaluation.presence(&crate::InstanceAddress { resource: crate::ResourceAddress { module, resource }, key })
+    };
+    for (address, expected) in [
+        ("thing_a.one", Desired),
+        ("thing_a.one[0]", Absent),
+        ("thing_a.other", Absent),
+        ("thing_a.many[1]", Desired),
+        ("thing_a.many[2]", Absent),
+        ("thing_a.many", Absent),
+        ("thing_a.unknown[\"x\"]", Undecided),
+        ("thing_a.failed[0]", Undecided),
+        ("thing_a.later[0]", Undecided),
+        ("module.m[\"k\"].thing_a.y", Desired),
+        ("module.m[\"k\"].thing_a.z", Absent),
+        ("module.m[\"l\"].thing_a.y", Absent),
+        ("module.u[0].thing_a.y", Undecided),
+        ("module.gone.thing_a.y", Undecided),
+        ("module.removed.thing_a.y", Absent),
+    ] {
+        assert_eq!(presence(address), expected, "{address}");
+    }
+}
