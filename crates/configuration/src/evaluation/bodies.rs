@@ -130,6 +130,11 @@ impl Scope<'_, '_> {
             self.with_iterator(&dynamic.iterator, iterator).body(body, schema, keeps_ephemeral, outcome)?;
             return Ok(None);
         };
+        if items.is_empty() {
+            // The edges between objects come from the syntax, so they do not change with the number of blocks.
+            let iterator = iterator(Value::DYNAMIC, Value::DYNAMIC);
+            self.with_iterator(&dynamic.iterator, iterator).mentioned(body, outcome)?;
+        }
         let mut parts = Vec::new();
         for (key, value) in items {
             let iterator = iterator(key, value).with_marks(&marks);
@@ -144,6 +149,24 @@ impl Scope<'_, '_> {
             parts.push((label, value.with_marks(&marks)));
         }
         Ok(Some(parts))
+    }
+
+    /// Adds what the expressions of a body refer to.
+    fn mentioned(&self, body: &Compiled, outcome: &mut Outcome) -> Result<(), Stop> {
+        for expr in body.attributes.values() {
+            self.refer(expr, outcome)?;
+        }
+        for block in body.blocks.values().flatten() {
+            match &block.dynamic {
+                None => self.mentioned(&block.body, outcome)?,
+                Some(dynamic) => {
+                    self.refer(&dynamic.for_each, outcome)?;
+                    let iterator = iterator(Value::DYNAMIC, Value::DYNAMIC);
+                    self.with_iterator(&dynamic.iterator, iterator).mentioned(&block.body, outcome)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The keys and values of what a `dynamic` block goes through. `None` if they are not known.

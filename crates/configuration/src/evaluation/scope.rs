@@ -72,27 +72,7 @@ impl<'s, 'a> Scope<'s, 'a> {
     /// Evaluates an expression, and adds what it uses to the outcome. References are checked first, also those inside
     /// `try` and `can`, which only catch what depends on values.
     pub fn eval(&self, expr: &Expr, outcome: &mut Outcome) -> Result<Value, Stop> {
-        let mut wrong = false;
-        for traversal in expr.references() {
-            match self.find(traversal) {
-                Ok(found) => {
-                    outcome.uses.add(&found.computed.uses);
-                    found.direct.into_iter().for_each(|direct| {
-                        outcome.uses.insert(direct.clone());
-                        outcome.direct.insert(direct);
-                    });
-                    outcome.failed |= found.computed.failed;
-                    wrong |= found.computed.failed;
-                }
-                Err(Problem::Stop(stop)) => return Err(stop),
-                Err(Problem::Wrong(diagnostic)) => {
-                    self.evaluation.report(diagnostic);
-                    wrong = true;
-                }
-            }
-        }
-        if wrong {
-            outcome.failed = true;
+        if !self.refer(expr, outcome)? {
             return Ok(Value::DYNAMIC);
         }
         let settings = &self.evaluation.settings;
@@ -107,6 +87,30 @@ impl<'s, 'a> Scope<'s, 'a> {
         outcome.failed |= !evaluated.diagnostics.is_empty();
         evaluated.diagnostics.into_iter().for_each(|diagnostic| self.evaluation.report(diagnostic));
         Ok(evaluated.value)
+    }
+
+    /// Adds what an expression refers to by its syntax to the outcome. Whether all of it has a value.
+    pub fn refer(&self, expr: &Expr, outcome: &mut Outcome) -> Result<bool, Stop> {
+        let mut wrong = false;
+        for traversal in expr.references() {
+            match self.find(traversal) {
+                Ok(found) => {
+                    outcome.uses.add(&found.computed.uses);
+                    found.direct.into_iter().for_each(|direct| {
+                        outcome.uses.insert(direct.clone());
+                        outcome.direct.insert(direct);
+                    });
+                    wrong |= found.computed.failed;
+                }
+                Err(Problem::Stop(stop)) => return Err(stop),
+                Err(Problem::Wrong(diagnostic)) => {
+                    self.evaluation.report(diagnostic);
+                    wrong = true;
+                }
+            }
+        }
+        outcome.failed |= wrong;
+        Ok(!wrong)
     }
 
     /// Evaluates an expression of several. `None` if an error took the value away.

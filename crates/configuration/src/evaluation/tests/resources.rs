@@ -396,3 +396,29 @@ fn references_in_quotes_are_accepted() {
     let depends_on: Vec<String> = run.all[0].depends_on.iter().map(ToString::to_string).collect();
     assert_eq!(depends_on, ["thing_a.b"]);
 }
+
+#[test]
+fn a_dynamic_block_without_elements_has_its_references() {
+    let text = r#"
+        resource "thing_a" "a" {}
+        resource "thing_a" "b" {
+          dynamic "rule" {
+            for_each = []
+            content {
+              port = try(thing_a.a.size, rule.value)
+              name = var.nope
+            }
+          }
+        }
+        resource "thing_a" "c" {
+          dynamic "rule" {
+            for_each = []
+            content { port = thing_a.a.size + rule.value }
+          }
+        }
+        "#;
+    let run = run(&[("main.tf", text)]);
+    assert_eq!(run.errors.len(), 1, "{:?}", run.errors);
+    assert!(run.errors[0].starts_with("main.tf:8:22: Reference to undeclared input variable"), "{}", run.errors[0]);
+    assert_eq!(uses(&run, "thing_a.c"), ["thing_a.a"]);
+}
