@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::RefreshChoice;
 use super::failure::Failure;
@@ -49,10 +49,11 @@ pub struct Inputs {
 }
 
 /// A plan with its graph and diagnostics.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PlanResult {
     pub plan: Plan,
-    /// The desired state, with the instances of every family.
+    /// The desired state, with the instances of every family. A saved plan does not contain it.
+    #[serde(skip)]
     pub config: Arc<Config>,
     /// Records that move to another address before the steps run.
     pub moves: Vec<Move>,
@@ -67,26 +68,16 @@ pub struct PlanResult {
     pub refresh_only: bool,
     /// The objects are to be destroyed, as `purlin destroy` does.
     pub destroys: bool,
-    /// For reproducing the plan.
-    pub basis: PlanBasis,
 }
 
 /// The objects of sources that are not given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OtherSources {
     /// How many are left unchanged.
     pub unchanged: usize,
     /// How many have a manifest in the given sources now, and belong to these from now on.
     pub taken_over: usize,
-}
-
-/// The inputs that, with the same configuration, records and flags, reproduce a plan.
-#[derive(Clone, Debug, Default)]
-pub struct PlanBasis {
-    pub seed: u64,
-    /// Which objects are read.
-    pub refresh: Refresh,
 }
 
 /// Parameters of a plan that are not flags of the command.
@@ -97,8 +88,6 @@ pub struct PlanParameters {
     pub running: Vec<RunningStep>,
     /// The maximum number of consecutive failed creations.
     pub max_failed_creates: Option<u32>,
-    /// Set to reproduce an earlier plan.
-    pub basis: Option<PlanBasis>,
 }
 
 impl PlanParameters {
@@ -116,20 +105,17 @@ impl Inputs {
     ) -> anyhow::Result<PlanResult> {
         let destroys = purpose.mode == Mode::Destroy;
         let others = self.coverage.others(&self.recorded, destroys);
-        let config = self.with_other_sources(&others, destroys);
-        let now = engine.clock.now();
-        let new_basis = || PlanBasis { seed: engine.random.number(), refresh: self.refresh(planning.refresh, now) };
-        let basis = purpose.basis.unwrap_or_else(new_basis);
+        let config = self.whole_config(destroys);
         let options = PlanOptions {
             mode: if planning.refresh_only { Mode::RefreshOnly } else { purpose.mode },
-            refresh: basis.refresh.clone(),
+            refresh: self.refresh(planning.refresh, engine.clock.now()),
             targets: planning.targets.clone(),
             replace: planning.replace.clone(),
             blocked: self.held.clone(),
             indexed: self.indexed.clone(),
             rebuilt_indexes: self.rebuilt_indexes.clone(),
             running: purpose.running,
-            seed: basis.seed,
+            seed: engine.random.number(),
             namespace_value: self.namespace.clone(),
             destroy_orphans: self.destroy_orphans,
             max_failed_creates: purpose.max_failed_creates,
@@ -146,24 +132,15 @@ impl Inputs {
         };
         let other_sources = self.count_other_sources(&plan, &others, &new_sources);
         diagnostics.extend(self.other_manifests(&others, &new_sources));
-        Ok(PlanResult {
-            plan,
-            config,
-            moves,
-            graph,
-            diagnostics,
-            other_sources,
-            new_sources,
-            refresh_only,
-            destroys,
-            basis,
-        })
+        Ok(PlanResult { plan, config, moves, graph, diagnostics, other_sources, new_sources, refresh_only, destroys })
     }
 
-    fn with_other_sources(&self, others: &BTreeSet<Address>, destroys: bool) -> Arc<Config> {
+    /// Returns the configuration together with the recorded objects of sources that are not given.
+    pub fn whole_config(&self, destroys: bool) -> Arc<Config> {
+        let others = self.coverage.others(&self.recorded, destroys);
         match others.is_empty() {
             true => Arc::clone(&self.config),
-            false => Arc::new(self.coverage.complete(&self.config, &self.recorded, others, destroys)),
+            false => Arc::new(self.coverage.complete(&self.config, &self.recorded, &others, destroys)),
         }
     }
 

@@ -1,13 +1,9 @@
 //! Saved plans: `purlin plan --out FILE` and `purlin apply FILE`.
 //!
-//! A plan is a function of configuration, records, flags, a seed, and the replies of drivers. The file contains the
-//! last three, and digests of the first two. Applying it makes the same plan from the saved replies, without calling
-//! drivers, and walks it. A plan with a different digest is stale and rejected.
+//! The file contains the plan with its graph, and digests of the configuration and the records that it was made from. The
+//! configuration is read again. If it or the records have changed, the plan is stale and rejected.
 
-mod reply;
-mod replay;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,112 +13,64 @@ use sha2::{Digest as _, Sha256};
 
 use super::VERSION;
 use super::failure::Failure;
-use super::inputs::{Inputs, PlanBasis, PlanParameters, PlanResult};
-use super::options::{Files, Planning, address};
-use super::view;
-use drivers::Registry;
-use engine::graph::render::GraphJson;
-use engine::plan::Refresh;
-use engine::plan::render::json::Changes;
+use super::inputs::{Inputs, PlanResult};
+use super::options::Files;
+use engine::load::{Expansion, InstanceKeys};
 use model::text::hex;
 use process::private_file;
-use runtime::execute::{Engine, Limits};
+use runtime::execute::Engine;
+use runtime::pipeline;
 use runtime::store::codec;
-
-use replay::{ReplayDriver, ReplyLog};
-use reply::Reply;
 
 const FORMAT: u32 = 1;
 
-/// The contents of a saved plan file.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SavedPlan {
+/// The first line of the file, as JSON. The plan follows, in the encoding of records.
+#[derive(Serialize, Deserialize)]
+struct Header {
     format: u32,
-    /// The Purlin version that made the plan. Another version may plan differently.
+    /// The Purlin version that made the plan. Another version may have another form of it.
+    #[serde(default)]
     purlin: String,
+    /// The digest of everything that follows.
+    #[serde(default)]
+    digest: String,
+}
+
+/// A saved plan.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SavedPlan {
     sources: Vec<PathBuf>,
     state: PathBuf,
-    config: String,
-    records: String,
-    plan: String,
-    refresh_only: bool,
-    #[serde(default)]
-    destroy: bool,
-    #[serde(default)]
     prune: bool,
-    replace: Vec<String>,
-    targets: Vec<String>,
-    seed: u64,
-    read: ReadSelection,
-    replies: BTreeMap<String, Reply>,
-}
-
-/// Which objects were read.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum ReadSelection {
-    All,
-    None,
-    Due(Vec<String>),
-}
-
-/// Read first, because other formats may have other fields.
-#[derive(Deserialize)]
-struct FormatHeader {
-    format: u32,
-}
-
-/// Records the replies of drivers while a plan is made.
-pub struct Recorder {
-    log: Arc<ReplyLog>,
-}
-
-impl Recorder {
-    /// Returns the recorder, and an engine whose driver calls it records.
-    pub fn new(drivers: Registry, limits: Limits) -> (Self, Engine) {
-        let tape = Arc::new(ReplyLog::default());
-        let recording = Arc::clone(&tape);
-        let drivers =
-            drivers.map_drivers(move |driver| Arc::new(ReplayDriver::recording(driver, Arc::clone(&recording))));
-        (Self { log: tape }, view::planning_engine(drivers, limits))
-    }
-
-    pub fn save(
-        self,
-        files: &Files,
-        planning: &Planning,
-        destroy: bool,
-        inputs: &Inputs,
-        planned: &PlanResult,
-    ) -> anyhow::Result<SavedPlan> {
-        let strings = |addresses: &BTreeSet<model::Address>| addresses.iter().map(ToString::to_string).collect();
-        let absolute = |path: &PathBuf| std::path::absolute(path);
-        Ok(SavedPlan {
-            format: FORMAT,
-            purlin: VERSION.to_owned(),
-            sources: files.sources.iter().map(absolute).collect::<Result<_, _>>()?,
-            state: absolute(&files.state)?,
-            config: hex(&inputs.digest),
-            records: records(inputs)?,
-            plan: fingerprint(planned)?,
-            refresh_only: planning.refresh_only,
-            destroy,
-            prune: files.prune,
-            replace: strings(&planning.replace),
-            targets: strings(&planning.targets),
-            seed: planned.basis.seed,
-            read: match &planned.basis.refresh {
-                Refresh::All => ReadSelection::All,
-                Refresh::None => ReadSelection::None,
-                Refresh::Due(due) => ReadSelection::Due(strings(due)),
-            },
-            replies: self.log.take(),
-        })
-    }
+    /// The digest of the manifests.
+    config: [u8; 32],
+    /// The digest of the records.
+    records: [u8; 32],
+    planned: PlanResult,
+    /// The instances of the families whose instances depend on the values of other objects.
+    families: BTreeMap<Arc<str>, InstanceKeys>,
 }
 
 impl SavedPlan {
+    pub fn new(files: &Files, inputs: &Inputs, planned: PlanResult) -> anyhow::Result<Self> {
+        let absolute = |path: &PathBuf| std::path::absolute(path);
+        let was_pending = |name: &Arc<str>| inputs.config.families.get(name).is_some_and(|family| family.is_pending());
+        let families = planned.config.families.iter().filter(|(name, _)| was_pending(name));
+        let families = families.filter_map(|(name, family)| match &family.expansion {
+            Expansion::Known(keys) => Some((name.clone(), keys.clone())),
+            Expansion::Pending | Expansion::Failed(_) => None,
+        });
+        Ok(Self {
+            sources: files.sources.iter().map(absolute).collect::<Result<_, _>>()?,
+            state: absolute(&files.state)?,
+            prune: files.prune,
+            config: inputs.digest,
+            records: records(inputs)?,
+            families: families.collect(),
+            planned,
+        })
+    }
+
     /// Writes the file, readable only by its owner.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let failed = |error: std::io::Error| {
@@ -131,11 +79,21 @@ impl SavedPlan {
                 "specify another file",
             )
         };
+        let bytes = self.to_bytes()?;
         let mut file = private_file::options().create(true).truncate(true).open(path).map_err(failed)?;
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
-        file.write_all(&serde_json::to_vec(self)?).map_err(failed)?;
+        file.write_all(&bytes).map_err(failed)?;
         file.sync_all().map_err(failed)
+    }
+
+    pub fn to_bytes(&self) -> anyhow::Result<Vec<u8>> {
+        // Values that are nested too deeply were rejected when they were planned.
+        let body = codec::encode_content(self).map_err(|_| {
+            Failure::hinted("the plan cannot be saved, because the path of a file is not UTF-8", "use another name")
+        })?;
+        let header = Header { format: FORMAT, purlin: VERSION.to_owned(), digest: hex(&Sha256::digest(&body)) };
+        Ok([&serde_json::to_vec(&header)?[..], b"\n", &body].concat())
     }
 
     pub fn read(path: &Path) -> anyhow::Result<Self> {
@@ -144,22 +102,29 @@ impl SavedPlan {
             let hint = "`purlin plan -f DIR --out FILE` saves a plan; to apply manifests, specify them with -f";
             Failure::hinted(format!("the saved plan `{name}` cannot be read: {error}"), hint)
         })?;
-        let head: FormatHeader = serde_json::from_slice(&bytes).map_err(|_| {
+        Self::from_bytes(&bytes, &name.to_string())
+    }
+
+    /// Reads the bytes of the file of this name.
+    pub fn from_bytes(bytes: &[u8], name: &str) -> anyhow::Result<Self> {
+        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+        let (header, body) = bytes.split_at(end);
+        let header: Header = serde_json::from_slice(header).map_err(|_| {
             Failure::hinted(format!("`{name}` is not a saved plan"), "to apply manifests, specify them with -f")
         })?;
         let again = "plan again with `purlin plan --out`";
-        if head.format != FORMAT {
-            let message = format!("the saved plan `{name}` has format {}, not {FORMAT}", head.format);
+        if header.format != FORMAT {
+            let message = format!("the saved plan `{name}` has format {}, not {FORMAT}", header.format);
             return Err(Failure::hinted(message, again));
         }
-        let saved: Self = serde_json::from_slice(&bytes)
-            .map_err(|_| Failure::hinted(format!("the saved plan `{name}` is damaged"), again))?;
-        if saved.purlin != VERSION {
+        if header.purlin != VERSION {
             let message =
-                format!("the saved plan `{name}` was made by Purlin {}, but this is Purlin {VERSION}", saved.purlin);
+                format!("the saved plan `{name}` was made by Purlin {}, but this is Purlin {VERSION}", header.purlin);
             return Err(Failure::hinted(message, again));
         }
-        Ok(saved)
+        let body = body.get(1..).filter(|body| hex(&Sha256::digest(body)) == header.digest);
+        let saved = body.and_then(|body| codec::decode_content(body).ok());
+        saved.ok_or_else(|| Failure::hinted(format!("the saved plan `{name}` is damaged"), again))
     }
 
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
@@ -174,52 +139,27 @@ impl SavedPlan {
             Err(Failure::hinted(message, "plan again with `purlin plan --out`"))
         };
         match () {
-            () if hex(&inputs.digest) != self.config => stale("the files have"),
+            () if inputs.digest != self.config => stale("the files have"),
             () if records(inputs)? != self.records => stale("the records have"),
             () => Ok(()),
         }
     }
 
-    /// Makes the plan again from the saved replies.
-    pub async fn plan(self, drivers: Registry, limits: Limits, inputs: &Inputs) -> anyhow::Result<PlanResult> {
-        let set =
-            |strings: &[String]| strings.iter().map(|text| address(text)).collect::<anyhow::Result<BTreeSet<_>>>();
-        let planning = Planning {
-            targets: set(&self.targets)?,
-            replace: set(&self.replace)?,
-            refresh_only: self.refresh_only,
-            limits,
-            ..Planning::default()
-        };
-        let refresh = match &self.read {
-            ReadSelection::All => Refresh::All,
-            ReadSelection::None => Refresh::None,
-            ReadSelection::Due(due) => Refresh::Due(set(due)?),
-        };
-        let mode = if self.destroy { PlanParameters::destroy() } else { PlanParameters::default() };
-        let purpose = PlanParameters { basis: Some(PlanBasis { seed: self.seed, refresh }), ..mode };
-        let tape = Arc::new(ReplyLog::of(self.replies));
-        let drivers = drivers.map_drivers(move |driver| Arc::new(ReplayDriver::replaying(driver, Arc::clone(&tape))));
-        let planned = inputs.plan(&view::planning_engine(drivers, limits), &planning, purpose).await?;
-        if fingerprint(&planned)? != self.plan {
-            let message = "the saved plan cannot be reproduced, so it is not applied";
-            return Err(Failure::hinted(message, "plan again with `purlin plan --out`, and report this as a bug"));
+    /// Returns the plan, with the configuration of the inputs that [`Self::check`] has accepted. Prepares the providers as
+    /// planning does.
+    pub async fn restore(self, engine: &Engine, inputs: &Inputs) -> PlanResult {
+        let mut config = inputs.whole_config(self.planned.destroys);
+        if !self.families.is_empty() {
+            config = Arc::new(config.expanded(&self.families));
         }
-        Ok(planned)
+        pipeline::prepare(engine, &config, &inputs.recorded).await;
+        PlanResult { config, ..self.planned }
     }
-}
-
-/// A digest of the changes and the graph, without sensitive values.
-fn fingerprint(planned: &PlanResult) -> anyhow::Result<String> {
-    let mut hasher = Sha256::new();
-    hasher.update(serde_json::to_vec(&Changes(&planned.plan.changes))?);
-    hasher.update(serde_json::to_vec(&GraphJson(&planned.graph))?);
-    Ok(hex(&hasher.finalize()))
 }
 
 /// A digest of the records. It includes their contents, because a file restored from a backup may have the same
 /// versions.
-fn records(inputs: &Inputs) -> anyhow::Result<String> {
+fn records(inputs: &Inputs) -> anyhow::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     for stored in inputs.recorded.values() {
         hasher.update(stored.version.0.to_le_bytes());
@@ -234,5 +174,5 @@ fn records(inputs: &Inputs) -> anyhow::Result<String> {
             hasher.update(address.to_string());
         }
     }
-    Ok(hex(&hasher.finalize()))
+    Ok(hasher.finalize().into())
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
+use serde::{Deserialize, Serialize};
 
 use model::{Address, InstanceKey, Step};
 
@@ -30,7 +31,7 @@ pub use walk::{Outcome, Walk, WalkUpdate};
 ///
 /// The graph also has junctions, which do nothing: a step that waits for a junction waits for everything that the
 /// junction leads to. They keep the size of the graph linear. The public functions use only nodes that are steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ActionGraph {
     /// The steps of the plan in address order, then running steps that are not in the plan.
     steps: Vec<Node>,
@@ -39,7 +40,7 @@ pub struct ActionGraph {
 }
 
 /// A node that is a step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Node {
     step: Step,
     is_running: bool,
@@ -58,7 +59,7 @@ impl Node {
 }
 
 /// The reason for which a step waits for another step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wait {
     pub reason: EdgeReason,
     /// The objects depend on each other only through other objects.

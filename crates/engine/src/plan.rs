@@ -54,7 +54,11 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Address, Change, ChangeApproval, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value};
+use serde::{Deserialize, Serialize};
+
+use model::{
+    Address, Change, ChangeApproval, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value, encoding,
+};
 
 pub use constraints::identity_hash;
 pub use data_dependencies::DataDependencies;
@@ -67,7 +71,7 @@ pub use options::{
 pub use planner::Planner;
 pub use response_cache::ResponseCache;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Every desired or recorded object once, in address order, each followed by its deposed objects as separate
     /// entries.
@@ -96,7 +100,7 @@ pub struct Plan {
 }
 
 /// The effective create-before-destroy flag of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectiveLifecycle {
     pub create_before_destroy: bool,
     /// The chain of objects that forces the flag, from this object's direct dependent to the object that sets it. It is
@@ -110,7 +114,7 @@ pub const MISSING_AFTER_CONFIG_CHANGE: &str = "the object was not found, but the
                                                since it was last read, so it may still exist";
 
 /// A planned create, update or record-only change, ready to be finalized.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PreparedStep {
     /// The refreshed object, which an update starts from. `None` for a create and for the new object of a replacement.
     pub prior: Option<Arc<RecordedObject>>,
@@ -120,9 +124,11 @@ pub struct PreparedStep {
     pub config: Value,
     /// May contain unknown values.
     pub planned: Value,
+    #[serde(with = "encoding::bytes")]
     pub private: Arc<[u8]>,
     /// The private data of the driver's plan for the object that a replacement destroys: the plan of an update that is
     /// impossible, or of the new object if the old one is tainted. Empty if the driver made none.
+    #[serde(with = "encoding::bytes")]
     pub destroy_private: Arc<[u8]>,
     /// Random bytes for the driver. The final plan gets the same bytes.
     pub entropy: [u8; 16],
@@ -130,6 +136,7 @@ pub struct PreparedStep {
     /// Something changes that no value shows, such as a write-only argument: the driver is called in any case.
     pub requires_update: bool,
     /// The identity of the new object, if the driver knows it before the object exists.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "encoding::some")]
     pub identity: Option<Value>,
     /// Published copies are written even if they match the record, because another client changed them.
     pub publish_again: bool,

@@ -82,7 +82,7 @@ impl FromIterator<ApprovalKind> for RequiredApprovals {
 }
 
 /// With which approval a change is made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ChangeApproval {
     /// The user who approved it; empty if unknown.
     pub by: Arc<str>,

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use super::encoding;
 use super::{Address, ChangeCause, DeposedKey, Path, Reason, Value};
 
 /// The order of the steps of a replacement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReplaceOrder {
     /// Destroy the old object, then create the new one.
     DestroyFirst,
@@ -15,7 +18,7 @@ pub enum ReplaceOrder {
 }
 
 /// The planned action for an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Action {
     NoOp,
     /// Only the record changes: a flag, a dependency, or a refreshed value.
@@ -36,7 +39,7 @@ pub enum Action {
 }
 
 /// A change of an object that was made outside of Purlin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Drift {
     /// These attributes differ from the record. A path ends at a sensitive value ([`super::visible`]).
     Changed(Vec<Path>),
@@ -71,7 +74,7 @@ impl fmt::Display for Drift {
 }
 
 /// The planned change of a current or deposed object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     pub address: Address,
     /// The key of an object that was deposed in an earlier run; `None` for the current object.
@@ -102,8 +105,10 @@ pub struct Change {
     /// Set if drift is the only cause of the change. With the action `NoOp`, the drift is only reported.
     pub drift: Option<Drift>,
     /// The recorded value.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "encoding::some")]
     pub before: Option<Value>,
     /// The planned value; `None` for destroy and forget.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "encoding::some")]
     pub after: Option<Value>,
 }
 
@@ -155,7 +160,7 @@ impl Change {
 }
 
 /// The operation of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     Create,
@@ -193,7 +198,7 @@ impl Operation {
 }
 
 /// A step of an apply, and a node of the action graph.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Step {
     pub address: Address,
     /// The key of an object that was deposed in an earlier run; `None` for the current object.

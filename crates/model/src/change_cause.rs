@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Address, Drift};
 
 macro_rules! causes {
     ($($name:ident: $text:literal,)+) => {
         /// Why an object changes, or why it is left unchanged. It is compared as a value; text is made where people read it.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         pub enum ChangeCause {
             $(#[doc = $text] $name,)+
             /// A change outside of Purlin that is reported and not corrected.
@@ -88,7 +90,7 @@ causes! {
 }
 
 /// Why an object that is no longer managed is not destroyed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeptBy {
     Policies,
     DeletionPolicy,

@@ -383,5 +383,20 @@ impl Stored {
     }
 }
 
+/// The encoding of a record together with its source.
+pub mod with_source {
+    use super::{Arc, Deserialize, Record, Serialize};
+    use serde::{Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(record: &Record, serializer: S) -> Result<S::Ok, S::Error> {
+        (record, &record.source).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Record>, D::Error> {
+        let (record, source) = <(Record, Option<Arc<str>>)>::deserialize(deserializer)?;
+        Ok(Arc::new(Record { source, ..record }))
+    }
+}
+
 /// The records of a namespace.
 pub type Recorded = BTreeMap<Address, Stored>;

@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use self::driver_calls::run_calls;
-use self::providers::{configuration_warnings, prepare};
+use self::providers::configuration_warnings;
 use self::takeover::take_over;
 use self::types::DriverTypes;
 use crate::execute::Engine;
@@ -24,6 +24,7 @@ use engine::plan::{Plan, PlanOptions, Planner, ResponseCache};
 use model::{Diagnostics, Recorded};
 
 pub use import::{ImportedObject, import};
+pub use providers::prepare;
 
 /// The cost of all expressions of a plan, about five seconds, so that one namespace cannot occupy a thread for long.
 const EXPRESSION_UNITS: u64 = 20_000_000;

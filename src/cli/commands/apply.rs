@@ -71,7 +71,7 @@ async fn apply_saved(
     let saved = SavedPlan::read(path)?;
     let files = saved.files(target.cluster.kubeconfig, target.files.plugin_dirs);
     let session = local::open_for_saved_plan(&files, limits, console, |inputs| saved.check(inputs)).await?;
-    let planned = saved.plan(session.engine.drivers.clone(), limits, &session.inputs).await?;
+    let planned = saved.restore(&session.engine, &session.inputs).await;
     confirm_and_apply(session, planned, doing, true, console).await
 }
 

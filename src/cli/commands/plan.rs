@@ -1,12 +1,14 @@
 //! `purlin plan`: shows what an apply would do. Read-only.
 
+use std::mem::ManuallyDrop;
+
 use crate::cli::args::{PlanArgs, PlanFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::PlanParameters;
 use crate::cli::options::{Files, Planning, Target};
 use crate::cli::output::Console;
 use crate::cli::preview::{self, PreviewRequest};
-use crate::cli::saved::Recorder;
+use crate::cli::saved::SavedPlan;
 use crate::cli::{inspect, local, show};
 use engine::graph::render::{GraphJson, published};
 use engine::plan::render::Detail;
@@ -30,15 +32,10 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     };
     let saving = args.out.as_deref().map(|_| require_savable(&target)).transpose()?;
     // The records alone determine what is destroyed.
-    let mut view = match args.destroy {
+    let view = match args.destroy {
         true => inspect::view(target, planning.limits, console).await?,
         false => inspect::view_with_sources(target, planning.limits, console, "plan").await?,
     };
-    let recorder = saving.is_some().then(|| {
-        let (recorder, engine) = Recorder::new(view.engine.drivers.clone(), planning.limits);
-        view.engine = engine;
-        recorder
-    });
     let purpose = if args.destroy { PlanParameters::destroy() } else { PlanParameters::default() };
     let planned = view.inputs.plan(&view.engine, &planning, purpose).await?;
     match args.output {
@@ -50,15 +47,17 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         PlanFormat::Markdown => show::markdown(&planned, &published(&planned.graph), console)?,
         PlanFormat::Text => show::plan(&planned, Detail { full: args.full }, console)?,
     }
-    if planned.stops_at_errors() && args.out.is_some() {
-        console.notice("The plan was not saved, because it has errors.");
-    } else if let (Some(recorder), Some(files), Some(out)) = (recorder, saving, &args.out) {
-        recorder.save(&files, &planning, args.destroy, &view.inputs, &planned)?.write(out)?;
-        console.notice(&format!("Saved the plan. To apply exactly these changes: purlin apply {}", out.display()));
-    }
     let exit = Exit::of(planned.has_errors(), planned.has_changes(), args.detailed_exitcode);
     // The process exits after this. Freeing a hundred thousand objects one by one would take a tenth of its time.
-    std::mem::forget((view, planned));
+    let (view, planned) = (ManuallyDrop::new(view), ManuallyDrop::new(planned));
+    let (Some(files), Some(out)) = (saving, &args.out) else { return Ok(exit) };
+    if planned.stops_at_errors() {
+        console.notice("The plan was not saved, because it has errors.");
+        return Ok(exit);
+    }
+    let saved = SavedPlan::new(&files, &view.inputs, ManuallyDrop::into_inner(planned))?;
+    ManuallyDrop::new(saved).write(out)?;
+    console.notice(&format!("Saved the plan. To apply exactly these changes: purlin apply {}", out.display()));
     Ok(exit)
 }
 

@@ -76,9 +76,9 @@ fn destroy_destroys_nothing_if_something_is_protected() {
 fn a_plan_with_errors_is_not_saved() {
     let sandbox = Sandbox::new();
     sandbox.write("files/objects.yaml", &(manifest("new", &[]) + FAULTY));
-    let ran = sandbox.run(&["plan", "-f", "files", "--out", "plan.json"]);
+    let ran = sandbox.run(&["plan", "-f", "files", "--out", "saved.plan"]);
     assert!(ran.stderr.contains("The plan was not saved, because it has errors."), "{ran:?}");
-    assert_eq!((ran.code, sandbox.path("plan.json").exists()), (Some(1), false));
+    assert_eq!((ran.code, sandbox.path("saved.plan").exists()), (Some(1), false));
 }
 
 #[test]

@@ -65,11 +65,11 @@ fn hooks_run_for_a_saved_plan() {
     };
     let hooks = format!("{}\n  - {}", hook("warm", "AfterCreate"), hook("drain", "BeforeDestroy"));
     sandbox.write("files/objects.yaml", &with_hook("a", "1", &hooks));
-    sandbox.ok(&["plan", "-f", "files", "--out", "plan.json"]);
-    sandbox.ok(&["apply", "plan.json"]);
+    sandbox.ok(&["plan", "-f", "files", "--out", "saved.plan"]);
+    sandbox.ok(&["apply", "saved.plan"]);
     assert_eq!(status(&sandbox, "a"), "ready");
-    sandbox.ok(&["plan", "-f", "files", "--destroy", "--out", "plan.json"]);
-    sandbox.ok(&["apply", "plan.json"]);
+    sandbox.ok(&["plan", "-f", "files", "--destroy", "--out", "saved.plan"]);
+    sandbox.ok(&["apply", "saved.plan"]);
     assert_eq!(status(&sandbox, "a"), "none");
     assert_eq!(fs::read_to_string(sandbox.path("files/log.txt")).unwrap(), "warm\ndrain\n");
 }

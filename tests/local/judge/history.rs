@@ -424,17 +424,13 @@ impl History {
                 ..PlanOptions::default()
             };
             let is_alone = running.is_empty() && run.schedule.is_idle();
-            // The command line rejects replacements of unselected objects, and old names of objects that the plan
-            // moves.
-            let may_move = aim.targets.iter().any(|address| moves_away(&config, address));
-            let can_be_saved = is_alone && !may_move && (replace.is_empty() || aim.targets.is_empty());
-            let is_saved = can_be_saved && self.dice.chance(trouble.saved);
-            let made = match is_saved {
-                true => self.plan_through_a_file(&config, &recorded, &options).await?,
-                false => self.crash.clone().survive(pipeline::plan(engine, &config, &recorded, &options, memo)).await,
-            };
-            let Some(made) = made else { return Ok(None) };
-            let pipeline::OrderedPlan { plan, graph, config, moves } = made;
+            let is_saved = is_alone && self.dice.chance(trouble.saved);
+            let planned = pipeline::plan(engine, &config, &recorded, &options, memo);
+            let Some(mut planned) = self.crash.clone().survive(planned).await else { return Ok(None) };
+            if is_saved {
+                planned = self.through_a_file(engine, &config, &recorded, planned).await?;
+            }
+            let pipeline::OrderedPlan { plan, graph, config, moves } = planned;
             let recorded = if moves.is_empty() { recorded } else { moves::apply_moves(&recorded, &moves) };
             // The plan contains these warnings among others.
             let (_, warnings) = graph::build(&plan, &config, &recorded, &running);
@@ -558,12 +554,4 @@ fn describe_recovery(recovery: &Recovery) -> String {
         Recovery::Missing => "missing".into(),
         Recovery::Blocked(held, again) => format!("blocked {}: {} until {again:?}", held.reason, held.message),
     }
-}
-
-/// Whether the next plan can move the object of this address.
-fn moves_away(config: &Config, address: &Address) -> bool {
-    let names_it = |instance: &Arc<Instance>| instance.moved_from.iter().any(|one| one.from.name == address.name);
-    let is_named = || config.instances.values().any(names_it);
-    let has_other_keys = || address.is_instance() && config.instances.keys().any(|other| other.name == address.name);
-    !config.instances.contains_key(address) && (is_named() || has_other_keys())
 }

@@ -1,21 +1,16 @@
-//! Saved plans: a plan is written to a file, read and applied. Applying it makes no driver calls for planning, and a
-//! stale plan is rejected.
+//! Saved plans: a plan is written to a file, read and applied. A stale plan is rejected.
 
 use std::sync::Arc;
 
-use purlin::cli::inputs::{Inputs, PlanBasis, PlanParameters, PlanResult};
-use purlin::cli::options::{Files, Planning};
-use purlin::cli::saved::{Recorder, SavedPlan};
-use purlin::driver::Registry;
-use purlin::execute::Limits;
+use purlin::cli::inputs::{Inputs, PlanResult};
+use purlin::cli::options::Files;
+use purlin::cli::saved::SavedPlan;
+use purlin::execute::Engine;
 use purlin::load::Config;
 use purlin::model::Recorded;
-use purlin::pipeline;
-use purlin::plan::render::json::Changes;
-use purlin::plan::{Mode, PlanOptions};
+use purlin::pipeline::OrderedPlan;
 use sha2::{Digest as _, Sha256};
 
-use super::fake_driver::{FakeDriver, TYPE};
 use super::history::History;
 
 /// A saved plan, and the records from which it was computed.
@@ -27,37 +22,20 @@ pub(super) struct FiledPlan {
 }
 
 impl History {
-    /// Plans like `purlin plan --out`, reads the file, and restores the plan from it. `None`: crashed.
-    pub(super) async fn plan_through_a_file(
+    /// Saves a plan like `purlin plan --out`, and returns what the file contains.
+    pub(super) async fn through_a_file(
         &mut self,
+        engine: &Engine,
         config: &Arc<Config>,
         recorded: &Recorded,
-        options: &PlanOptions,
-    ) -> Result<Option<pipeline::OrderedPlan>, String> {
+        planned: OrderedPlan,
+    ) -> Result<OrderedPlan, String> {
         let inputs = Inputs {
             config: Arc::clone(config),
             digest: self.digest(),
             recorded: recorded.clone(),
-            held: options.blocked.clone(),
-            destroy_orphans: options.destroy_orphans,
             ..Inputs::default()
         };
-        let planning = Planning {
-            targets: options.targets.clone(),
-            replace: options.replace.clone(),
-            refresh_only: options.mode == Mode::RefreshOnly,
-            ..Planning::default()
-        };
-        let parameters = PlanParameters {
-            mode: options.mode,
-            basis: Some(PlanBasis { seed: options.seed, refresh: options.refresh.clone() }),
-            ..PlanParameters::default()
-        };
-        let drivers = Registry::default().with(TYPE, Arc::clone(&self.driver) as _);
-        let (recorder, engine) = Recorder::new(drivers, Limits::default());
-        let planned = inputs.plan(&engine, &planning, parameters);
-        let Some(planned) = self.crash.clone().survive(planned).await else { return Ok(None) };
-        let planned = planned.map_err(|error| error.to_string())?;
         let files = Files {
             sources: Vec::new(),
             prune: false,
@@ -66,30 +44,26 @@ impl History {
             kubeconfig: None,
             plugin_dirs: Vec::new(),
         };
-        let is_destroy = options.mode == Mode::Destroy;
-        let saved = recorder.save(&files, &planning, is_destroy, &inputs, &planned);
-        let text =
-            serde_json::to_string(&saved.map_err(|error| error.to_string())?).map_err(|error| error.to_string())?;
-        let read = || serde_json::from_str::<SavedPlan>(&text).map_err(|error| error.to_string());
+        let described = |planned: &OrderedPlan| {
+            let OrderedPlan { plan, graph, config, moves } = planned;
+            format!("{plan:?} {graph:?} {moves:?} {:?}", config.instances.keys())
+        };
+        let before = described(&planned);
+        let OrderedPlan { plan, graph, config, moves } = planned;
+        let planned = PlanResult { plan, graph, config, moves, ..PlanResult::default() };
+        let saved = SavedPlan::new(&files, &inputs, planned).and_then(|saved| saved.to_bytes());
+        let bytes = saved.map_err(|error| format!("a plan cannot be saved: {error}"))?;
+        let read = || SavedPlan::from_bytes(&bytes, "plan").map_err(|error| error.to_string());
 
         read()?.check(&inputs).map_err(|error| format!("a new saved plan is rejected: {error}"))?;
-        let again = read()?.plan(self.unrelated_drivers(), Limits::default(), &inputs).await;
-        let again = again.map_err(|error| format!("a saved plan cannot be restored: {error}"))?;
-        let as_json = |changes| serde_json::to_string(&Changes(changes)).unwrap_or_default();
-        if as_json(&again.plan.changes) != as_json(&planned.plan.changes) || again.moves != planned.moves {
-            return Err("a restored plan differs from the saved one".into());
+        let PlanResult { plan, graph, config, moves, .. } = read()?.restore(engine, &inputs).await;
+        let restored = OrderedPlan { plan, graph, config, moves };
+        if described(&restored) != before {
+            return Err(format!("a restored plan differs from the saved one: {} {before}", described(&restored)));
         }
         self.note("  the plan is saved and restored");
         self.saved_plan = Some(FiledPlan { saved: read()?, recorded: recorded.clone(), digest: inputs.digest });
-        let PlanResult { plan, graph, config, moves, .. } = again;
-        Ok(Some(pipeline::OrderedPlan { plan, graph, config, moves }))
-    }
-
-    /// Returns a driver with other objects, whose responses would change the plan.
-    fn unrelated_drivers(&self) -> Registry {
-        let (dice, crash) = (Arc::clone(&self.dice), Arc::default());
-        Registry::default()
-            .with(TYPE, Arc::new(FakeDriver::new(dice, crash, Arc::default(), self.driver.recovery)) as _)
+        Ok(restored)
     }
 
     fn digest(&self) -> [u8; 32] {

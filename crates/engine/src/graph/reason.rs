@@ -8,7 +8,7 @@ use model::{Address, Step};
 /// memory, because a graph can have a million edges.
 ///
 /// An edge leads from the waiting step to the step that it waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum EdgeReason {
     /// R1: an object changes after its dependencies.
     References,

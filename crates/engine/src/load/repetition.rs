@@ -37,7 +37,7 @@ pub enum Repeat {
 }
 
 /// The keys of the instances of a Resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum InstanceKeys {
     /// `enabled` is false.
     Disabled,

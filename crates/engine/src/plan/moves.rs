@@ -26,10 +26,12 @@ use self::claims::Claim;
 use self::entries::Entries;
 use super::{Mode, ObjectBlock, PlanOptions};
 use crate::load::{Config, Expansion, Family, Instance};
+use model::record::with_source;
 use model::{Address, Diagnostics, Reason, Record, Recorded};
+use serde::{Deserialize, Serialize};
 
 /// One record that belongs to another address or type now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     pub from: Address,
     pub to: Address,
@@ -42,11 +44,13 @@ pub struct Move {
 }
 
 /// The record of an object that a driver has converted to another type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversion {
     /// The record at the time of the driver call.
+    #[serde(with = "with_source")]
     pub before: Arc<Record>,
     /// The converted record, at the same address.
+    #[serde(with = "with_source")]
     pub after: Arc<Record>,
 }
 

@@ -7,8 +7,8 @@ use drivers::Preparation;
 use engine::load::{Config, ProviderSpec};
 use model::{Diagnostic, Diagnostics, Provider, ProviderUse, Reason, Recorded, Severity, has_errors};
 
-/// Prepares the providers of configured and recorded objects.
-pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
+/// Prepares the providers of configured and recorded objects, as a plan does before it calls them.
+pub async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
     let Some(providers) = engine.drivers.providers() else { return };
     let desired = config.instances.values().filter_map(|instance| instance.provider.as_ref()?.provider());
     let families = config.families.values().filter_map(|family| family.shared.provider.as_ref()?.provider());
