@@ -111,8 +111,8 @@ fn report_event(progress: &Progress, run: &Run, reporter: &mut Reporter, results
         results.applied.insert(address.clone());
     }
     results.failures.event(progress, || {
-        let recorded = run.schedule.records().get(address).map(|stored| &stored.record.type_name);
+        let recorded = run.records.get(address).map(|stored| &stored.record.type_name);
         recorded.or_else(|| results.config.resource(address).map(|instance| &instance.type_name)).cloned()
     });
-    reporter.event(progress, run.schedule.records());
+    reporter.event(progress, &run.records);
 }

@@ -7,25 +7,8 @@ use std::time::Duration;
 
 use futures::future::pending;
 use jiff::{SignedDuration, Timestamp};
-use purlin::execute::{self, Journal, JournalError, Schedule};
-use purlin::plan::moves::Move;
 use purlin::process::{Clock, Random};
 use tokio::sync::Notify;
-
-/// Applies the moves of a plan, and passes the changed records to the schedule, as the controller does.
-pub(crate) async fn apply_moves(
-    journal: &dyn Journal,
-    schedule: &mut Schedule,
-    moves: &[Move],
-) -> Result<(), JournalError> {
-    let before = schedule.records().clone();
-    let mut records = before.clone();
-    let outcome = execute::apply_moves(journal, &mut records, moves).await;
-    for address in before.keys().chain(records.keys()) {
-        schedule.record_changed(address, records.get(address).cloned());
-    }
-    outcome
-}
 
 /// A clock that only the test advances.
 pub(crate) struct ManualClock(Mutex<Timestamp>);

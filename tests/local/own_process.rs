@@ -53,16 +53,9 @@ impl TestProcess {
         let mut run = Run::new(Arc::clone(&self.engine), "default".into(), recorded);
         let options = PlanOptions { seed: 1, refresh: Refresh::All, ..PlanOptions::default() };
         let config = Arc::new(loaded.config);
-        let planned = purlin::pipeline::plan(
-            &self.engine,
-            &config,
-            run.schedule.records(),
-            &options,
-            &mut ResponseCache::default(),
-        )
-        .await;
-        let scope: BTreeSet<Address> =
-            planned.config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
+        let planned =
+            purlin::pipeline::plan(&self.engine, &config, &run.records, &options, &mut ResponseCache::default()).await;
+        let scope: BTreeSet<Address> = planned.config.instances.keys().chain(run.records.keys()).cloned().collect();
         let (config, plan, graph) = (planned.config, planned.plan, planned.graph);
         let adoption = Adoption {
             scope,

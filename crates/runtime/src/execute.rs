@@ -36,7 +36,7 @@ pub use progress::{Progress, ProgressKind, Summary};
 pub use publish::transfer_copies;
 pub use recover::{HolderState, Recovery, recover, resumed};
 pub use run::Run;
-pub use schedule::{Adoption, Schedule, StalePlan};
+pub use schedule::{Adoption, Schedule, StalePlan, StepEvent, Written};
 pub use step::{StepEnd, StepInput};
 pub use step_quota::{StepLimit, StepQuota};
 pub use worker_command::WorkerCommand;

@@ -57,14 +57,14 @@ mod tracked;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::execute::{Schedule, StepLimit, WorkerCommand, WorkerEvent};
+use crate::execute::{Schedule, StepEvent, StepLimit, WorkerCommand, WorkerEvent};
 use model::{Address, Reason, Recorded, Stored, in_family};
 
 use self::approvals::ApprovalTracker;
-use self::index::{Event, Index, KnownRecord};
+use self::index::{Changes, Event, Index, KnownRecord, Work};
 use self::objects::Objects;
 use self::planning::Planning;
 use self::provider_configs::ProviderConfigs;
@@ -88,8 +88,6 @@ pub use self::summarize::{Note, ObjectState};
 pub struct Reconciler {
     policy: Policy,
     phase: Phase,
-    /// Whether the records have been compared with the schedule since this replica became the leader.
-    has_begun: bool,
     now: Moment,
     /// For jitter and for the seeds of plans.
     random: RandomSource,
@@ -98,8 +96,6 @@ pub struct Reconciler {
     schedule: Schedule,
     objects: Objects,
     resources: Resources,
-    /// Objects whose open intent is being resolved.
-    recovering: BTreeSet<Address>,
     /// The names of components whose records are being moved. They are not planned.
     moving: BTreeSet<Arc<str>>,
     provider_configs: ProviderConfigs,
@@ -113,10 +109,10 @@ pub struct Reconciler {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     /// Plan and start steps.
-    #[default]
     Active,
-    /// Another replica may be the leader: nothing new starts. Running calls are awaited, and continue if this replica
-    /// becomes the leader again.
+    /// Another replica may be the leader, or this one has not begun: nothing new starts. Running calls are awaited, and
+    /// continue if this replica becomes the leader again.
+    #[default]
     Standby,
     ShuttingDown,
 }
@@ -143,7 +139,7 @@ impl Reconciler {
         Self {
             policy,
             index: Index::new(namespace, versions),
-            schedule: Schedule::new(policy.max_running_steps, BTreeMap::new()),
+            schedule: Schedule::new(policy.max_running_steps),
             random: RandomSource(fastrand::Rng::with_seed(seed)),
             ..Self::default()
         }
@@ -157,9 +153,9 @@ impl Reconciler {
         &self.index
     }
 
-    /// The records of the schedule, as last read or written.
+    /// The records, as last read or written.
     pub fn records(&self) -> &Recorded {
-        self.schedule.records()
+        self.index.records()
     }
 
     /// Records an event of a watch. The next turn processes it.
@@ -201,7 +197,7 @@ impl Reconciler {
             waiting: self.schedule.ready_steps(),
             over_rate: self.schedule.delayed_steps(StepLimit::Rate),
             over_record_bytes: self.schedule.delayed_steps(StepLimit::RecordBytes),
-            record_bytes: usize::try_from(self.index.record_bytes()).unwrap_or(usize::MAX),
+            record_bytes: usize::try_from(self.index.records().size()).unwrap_or(usize::MAX),
             objects: self.resources.count(),
         }
     }
@@ -217,7 +213,7 @@ impl Reconciler {
         *self = Self {
             policy: self.policy,
             index: std::mem::take(&mut self.index),
-            schedule: Schedule::new(self.policy.max_running_steps, BTreeMap::new()),
+            schedule: Schedule::new(self.policy.max_running_steps),
             random: self.random.clone(),
             now: self.now,
             step_budget: self.step_budget,
@@ -276,19 +272,20 @@ impl Reconciler {
 
     /// Handles the progress of steps.
     fn handle_progress(&mut self) {
-        while let Some((step, kind)) = self.schedule.event() {
-            self.handle_step_progress(&step, kind.clone());
+        while let Some(StepEvent { step, kind, written }) = self.schedule.event() {
+            self.handle_step_progress(&step, kind.clone(), written);
             self.commands.push(Command::Progress(step, kind));
         }
     }
 
     /// Starts all steps that can start. A destructive step starts only for the newest known desired state.
     fn start_steps(&mut self, environment: &mut dyn Environment) {
+        self.index.take_changed_records().iter().for_each(|address| self.schedule.record_changed(address));
         loop {
             let mut quota = self.namespace_quota();
             let index = &self.index;
             let stands = |name: &str, planned: Option<u64>| planned == Some(index.desired_digest(name));
-            let orders = self.schedule.commands(environment, &mut quota, &stands);
+            let orders = self.schedule.commands(index.records(), environment, &mut quota, &stands);
             self.step_budget = quota.budget;
             self.commands.extend(orders.into_iter().map(Command::Execute));
             if !self.schedule.has_events() {
@@ -300,7 +297,7 @@ impl Reconciler {
 
     /// Reads a record again. The index ignores what is read of a record that it does not know.
     fn read_record(&mut self, address: &Address) {
-        let known = self.index.known_record(address);
+        let known = self.index.records().known(address);
         if known != KnownRecord::Unknown {
             self.commands.push(Command::ReadRecord(address.clone(), known));
         }
@@ -311,24 +308,23 @@ impl Reconciler {
         for address in self.index.take_unconfirmed() {
             self.read_record(&address);
         }
-        self.resources.changed.extend(self.index.take_overwritten());
-        if self.index.take_shrunk() {
+        let Changes { names, removed, overwritten, seen, has_shrunk } = self.index.take_changes();
+        self.resources.changed.extend(overwritten);
+        if has_shrunk {
             // Objects in the terminating namespace that were forbidden may no longer exist.
             self.retry(|tracked| tracked.held_for() == Some(Reason::Forbidden));
         }
-        let (names, records) = self.index.take_changes();
-        for (address, seen) in self.index.take_seen_objects() {
+        for (address, seen) in seen {
             self.object_seen(&address, seen);
         }
         if let Some(inputs) = self.index.take_desired_inputs() {
             self.commands.push(Command::WatchInputs(inputs));
         }
-        for name in self.index.take_removed() {
+        for name in removed {
             let left: Vec<Address> = self.objects.of(&name).map(|(address, _)| address.clone()).collect();
             left.iter().for_each(|address| self.clean_up(address));
             self.untrack_resource(&name);
         }
-        records.iter().for_each(|address| self.sync_record(address));
         for name in &names {
             self.touch(name);
             self.end_outdated_waits(name);
@@ -339,8 +335,7 @@ impl Reconciler {
     /// and the change may be a deletion.
     fn end_outdated_waits(&mut self, name: &Arc<str>) {
         let latest = self.index.desired_digest(name);
-        let started = self.objects.of(name).filter_map(|(_, tracked)| tracked.started.as_ref());
-        let outdated = started.filter(|start| start.desired_digest != latest);
+        let outdated = self.index.records().started_of(name).filter(|start| start.desired_digest != latest);
         let ends = outdated.map(|start| Command::Execute(WorkerCommand::EndWait(start.step.clone())));
         self.commands.extend(ends);
     }
@@ -350,37 +345,23 @@ impl Reconciler {
         self.planning.debounce.touch(name, self.now.time);
     }
 
-    /// Copies a record that another process has changed into the schedule. If a step or a recovery of the object is
-    /// running, its end does this.
-    fn sync_record(&mut self, address: &Address) {
-        if self.schedule.is_running(address) || self.recovering.contains(address) {
-            return;
-        }
-        self.schedule.record_changed(address, self.index.records().get(address).cloned());
-    }
-
     /// Drops all plans and checks everything in the namespace. Running steps, recoveries and moves continue.
     fn begin(&mut self) {
         let mut schedule = std::mem::take(&mut self.schedule);
-        let recovering = std::mem::take(&mut self.recovering);
         let moving = std::mem::take(&mut self.moving);
-        let started = self.objects.take_started();
         self.reset();
-        self.objects.restore_started(started);
         schedule.cancel_all();
-        (self.schedule, self.recovering, self.moving) = (schedule, recovering, moving);
+        (self.schedule, self.moving) = (schedule, moving);
         self.commands.extend([Command::CancelPlans, Command::WatchInputs(BTreeSet::new())]);
-        let (schedule, recovering, moving) = (&self.schedule, &self.recovering, &self.moving);
-        self.index.restart(|address| {
-            schedule.is_running(address) || recovering.contains(address) || moving.contains(&address.name)
+        let (schedule, moving) = (&self.schedule, &self.moving);
+        self.index.restart(|address, work| match work {
+            Work::Step(_) => schedule.is_running(address),
+            Work::Recovery => true,
+            Work::Move => moving.contains(&address.name),
         });
-        let mut all: BTreeSet<Address> = self.index.records().keys().cloned().collect();
-        all.extend(self.schedule.records().keys().cloned());
-        all.retain(|address| !self.moving.contains(&address.name));
-        all.iter().for_each(|address| self.sync_record(address));
         // Only now do steps end that have ended during a pause: the index must still defer the events of their records.
         self.schedule.restart();
-        self.has_begun = true;
+        self.phase = Phase::Active;
     }
 
     /// Starts nothing new. Plans are dropped, running calls and recoveries are awaited, and waits for readiness end.
@@ -396,7 +377,7 @@ impl Reconciler {
     }
 
     fn is_idle(&self) -> bool {
-        let nothing_runs = self.schedule.nothing_runs() && self.recovering.is_empty() && self.moving.is_empty();
+        let nothing_runs = self.schedule.nothing_runs() && self.index.records().is_idle();
         nothing_runs && (self.phase != Phase::Active || self.planning.is_quiet())
     }
 
@@ -411,8 +392,8 @@ impl Reconciler {
         self.commands.push(Command::Report { about, note, terminating });
     }
 
-    /// The recorded instances of a name, from the schedule.
+    /// The recorded instances of a name.
     fn recorded<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a Stored)> {
-        in_family(self.schedule.records(), name)
+        in_family(self.index.records(), name)
     }
 }

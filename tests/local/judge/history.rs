@@ -402,12 +402,12 @@ impl History {
         let aim = self.aim(&config, run, is_troubled);
         loop {
             let families = config.families.values().map(|family| &family.shared.address);
-            let known = config.instances.keys().chain(run.schedule.records().keys()).chain(families);
+            let known = config.instances.keys().chain(run.records.keys()).chain(families);
             let mut scope: BTreeSet<Address> = known.cloned().collect();
             let names = scope.iter().map(|address| address.name.clone()).collect();
             scope.extend(run.schedule.touching(&names).cloned());
             let running = run.schedule.running(|address| scope.contains(address));
-            let recorded = run.schedule.records().clone();
+            let recorded = run.records.clone();
             let options = PlanOptions {
                 mode: match (aim.destroys_all, aim.refresh_only) {
                     (true, _) => Mode::Destroy,
@@ -462,7 +462,7 @@ impl History {
             self.missing.extend(missing.map(|change| change.address.clone()));
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
-            let carried = crate::kit::apply_moves(engine.journal.as_ref(), &mut run.schedule, &moves);
+            let carried = execute::apply_moves(engine.journal.as_ref(), &mut run.records, &moves);
             match self.crash.clone().survive(carried).await {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
@@ -496,7 +496,7 @@ impl History {
         let wanted = self.desired.instances().into_iter();
         let triggers = wanted.map(|x| (x.to_string(), self.desired.triggers(&x))).collect();
         self.witness.triggers(triggers, &self.driver.objects());
-        let all = self.desired.instances().into_iter().chain(run.schedule.records().keys().cloned());
+        let all = self.desired.instances().into_iter().chain(run.records.keys().cloned());
         let drains =
             all.filter_map(|x| Some((x.to_string(), self.desired.resources.get(&*x.name)?.drain == Some(false))));
         self.witness.drains(drains.collect());
@@ -509,7 +509,7 @@ impl History {
         if !is_troubled || !fresh {
             return aim;
         }
-        let known: BTreeSet<&Address> = config.instances.keys().chain(run.schedule.records().keys()).collect();
+        let known: BTreeSet<&Address> = config.instances.keys().chain(run.records.keys()).collect();
         let known: Vec<&Address> = known.into_iter().collect();
         if self.dice.chance(10) {
             for _ in 0..=self.dice.below(2) {

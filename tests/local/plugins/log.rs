@@ -49,8 +49,7 @@ async fn create(bench: Bench, manifest: &str) {
     let loaded = kit::load(manifest);
     let (config, options) = (Arc::new(loaded.config), PlanOptions { seed: 1, ..PlanOptions::default() });
     let mut run = Run::new(Arc::clone(&engine), "default".into(), BTreeMap::new());
-    let planned =
-        purlin::pipeline::plan(&engine, &config, run.schedule.records(), &options, &mut ResponseCache::default()).await;
+    let planned = purlin::pipeline::plan(&engine, &config, &run.records, &options, &mut ResponseCache::default()).await;
     run.schedule
         .adopt(Adoption {
             scope: planned.config.instances.keys().cloned().collect(),

@@ -334,19 +334,18 @@ impl Runner {
     async fn plan(&self, process: &mut Process, options: &Options, sections: &mut Sections) -> Result<(), String> {
         let LoadedSource { config, namespace, diagnostics, .. } = self.load(options);
         let run = &mut process.run;
-        let recorded = run.schedule.records();
+        let recorded = &run.records;
         let is_other = |address: &&Address| options.other_sources.iter().any(|name| **name == *address.name);
         let others = recorded.keys().filter(is_other).cloned().collect();
         let config = Arc::new(config.with_other_sources(recorded, &others, &BTreeSet::new(), options.destroy));
-        let mut scope: BTreeSet<Address> =
-            config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
+        let mut scope: BTreeSet<Address> = config.instances.keys().chain(run.records.keys()).cloned().collect();
         let names = scope.iter().map(|address| address.name.clone()).collect();
         scope.extend(run.schedule.touching(&names).cloned());
         let running = run.schedule.running(|_| true);
         scope.extend(running.iter().map(|running| running.step.address.clone()));
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let mut memo = ResponseCache::default();
-        let planned = pipeline::plan(&process.engine, &config, run.schedule.records(), &planning, &mut memo);
+        let planned = pipeline::plan(&process.engine, &config, &run.records, &planning, &mut memo);
         let Some(made) = self.survive(planned).await else {
             return Err("the process crashed during planning".into());
         };
@@ -357,7 +356,7 @@ impl Runner {
         let shown = diagnostics.iter().chain(config.source_problems()).chain(&plan.diagnostics);
         sections.push(("diagnostics", shown.map(render::diagnostic).collect()));
         let journal = process.engine.journal.clone();
-        match self.survive(crate::kit::apply_moves(journal.as_ref(), &mut run.schedule, &moves)).await {
+        match self.survive(execute::apply_moves(journal.as_ref(), &mut run.records, &moves)).await {
             Some(Ok(())) => {}
             // The next round continues.
             Some(Err(error)) => {

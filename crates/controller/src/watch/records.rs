@@ -307,10 +307,10 @@ mod tests {
         server.lock().unwrap().faults = [Fault::Code(503); 60].into();
         reader.read(&head).await;
         let shared = opened.try_recv().unwrap();
-        let held = shared.lock().index().unreadable()[&address].clone();
+        let held = shared.lock().index().records().unreadable()[&address].clone();
         assert_eq!(held.reason, Reason::RecordUnavailable);
         assert!(!held.message.contains("backup"), "{}", held.message);
-        while !shared.lock().index().unreadable().is_empty() {
+        while !shared.lock().index().records().unreadable().is_empty() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         assert_eq!(*shared.lock().index().records()[&address].record, record);
@@ -321,7 +321,7 @@ mod tests {
         let Stage { server, mut reader, mut opened, head, address, .. } = stage().await;
         server.lock().unwrap().objects.retain(|path, _| !path.ends_with("-1"));
         reader.read(&head).await;
-        let held = opened.try_recv().unwrap().lock().index().unreadable()[&address].clone();
+        let held = opened.try_recv().unwrap().lock().index().records().unreadable()[&address].clone();
         assert_eq!(held.reason, Reason::RecordUnreadable);
         assert!(held.message.contains("backup"), "{}", held.message);
     }
@@ -335,14 +335,14 @@ mod tests {
             server.lock().unwrap().objects.extract_if(.., |_, secret| is_part(secret)).collect();
         reader.read(&head).await;
         let shared = opened.try_recv().unwrap();
-        assert_eq!(shared.lock().index().unreadable()[&address].reason, Reason::RecordUnreadable);
+        assert_eq!(shared.lock().index().records().unreadable()[&address].reason, Reason::RecordUnreadable);
         server.lock().unwrap().take_requests();
         tokio::time::sleep(Duration::from_hours(1)).await;
         let requests = server.lock().unwrap().take_requests().len();
         assert!((60..=200).contains(&requests), "one part and the head, about once a minute: {requests}");
         server.lock().unwrap().objects.extend(parts);
         tokio::time::sleep(2 * PARTS_PAUSE).await;
-        assert!(shared.lock().index().unreadable().is_empty());
+        assert!(shared.lock().index().records().unreadable().is_empty());
         assert_eq!(*shared.lock().index().records()[&address].record, record);
         server.lock().unwrap().take_requests();
         tokio::time::sleep(2 * PARTS_PAUSE).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::schedule::Schedule;
+use super::schedule::{Schedule, StepEvent};
 use super::worker_command::WorkerCommand;
 use super::workers::{WorkerEvent, Workers};
 use crate::execute::{DesiredDigests, Engine, Progress};
@@ -11,25 +11,32 @@ use model::Recorded;
 /// Executes plans whose desired state does not change during the run.
 pub struct Run {
     pub schedule: Schedule,
+    /// The records as last read or written by this run.
+    pub records: Recorded,
     workers: Workers,
 }
 
 impl Run {
     /// Creates an idle run over the records of one namespace.
     pub fn new(engine: Arc<Engine>, namespace: Arc<str>, records: Recorded) -> Self {
-        let schedule = Schedule::new(engine.limits.per_namespace, records);
+        let schedule = Schedule::new(engine.limits.per_namespace);
         let workers = Workers::new(engine, namespace, DesiredDigests::default()).with_limited_waits();
-        Self { schedule, workers }
+        Self { schedule, records, workers }
     }
 
     /// Returns the next event, or `None` when no step runs and none can start. Cancel safe.
     pub async fn next(&mut self) -> Option<Progress> {
         loop {
-            if let Some((step, kind)) = self.schedule.event() {
+            for (address, written) in self.schedule.take_written() {
+                let before = self.records.remove(address);
+                let after = written.record(before.as_ref()).cloned();
+                self.records.extend(after.map(|stored| (address.clone(), stored)));
+            }
+            if let Some(StepEvent { step, kind, .. }) = self.schedule.event() {
                 return Some(Progress { step, at: self.workers.engine().clock.now(), kind });
             }
             self.workers.clear_exhausted();
-            for order in self.schedule.commands(&mut self.workers, &mut (), &|_, _| true) {
+            for order in self.schedule.commands(&self.records, &mut self.workers, &mut (), &|_, _| true) {
                 self.workers.execute(order);
             }
             if self.schedule.has_events() {

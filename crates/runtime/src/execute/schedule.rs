@@ -4,7 +4,6 @@
 
 mod batch;
 mod batches;
-mod known_records;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +12,6 @@ use petgraph::graph::NodeIndex;
 
 use self::batch::Batch;
 use self::batches::Batches;
-use self::known_records::KnownRecords;
 use super::failure::Failure;
 use super::in_flight::StepUpdate;
 use super::permits::{Permit, Permits};
@@ -23,17 +21,14 @@ use super::worker_command::WorkerCommand;
 use crate::execute::ProgressKind;
 use engine::graph::{ActionGraph, Outcome};
 use engine::load::{Config, Instance};
-use engine::plan::{Plan, ProviderConfigId, RunningStep};
-use model::{
-    Address, Diagnostic, Operation, ReadResult, Record, Recorded, RecordedObject, Severity, Step, Stored, Value,
-};
+use engine::plan::{Plan, RunningStep};
+use model::{Address, Diagnostic, Operation, ReadResult, Recorded, RecordedObject, Severity, Step, Stored, Value};
 
 /// Walks action graphs. Graphs of separate components run at the same time.
 #[derive(Default)]
 pub struct Schedule {
     /// The maximum number of running steps.
     limit: usize,
-    records: KnownRecords,
     /// The last readings of data sources.
     readings: BTreeMap<Address, Arc<ReadResult>>,
     batches: Batches,
@@ -42,7 +37,7 @@ pub struct Schedule {
     running: BTreeMap<Step, Running>,
     /// Ready steps that a quota delays, each with its limit, as reported.
     delayed: BTreeMap<Step, StepLimit>,
-    events: VecDeque<(Step, ProgressKind)>,
+    events: VecDeque<StepEvent>,
     /// Names of objects that are being planned: none of their steps starts.
     paused: BTreeSet<Arc<str>>,
     /// Ended steps of paused objects, to be handled on resume.
@@ -63,6 +58,37 @@ pub struct Adoption {
     pub desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
     /// The first name of each name's component, which identifies the component in the log.
     pub components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+}
+
+/// What a step, a recovery or a move has done to the record of its object.
+#[derive(Debug, Default)]
+pub enum Written {
+    /// The record is as it was.
+    #[default]
+    Nothing,
+    Record(Stored),
+    Erased,
+    /// Another client has removed it.
+    Missing,
+}
+
+impl Written {
+    /// The record after it, from the one before it.
+    pub fn record<'a>(&'a self, before: Option<&'a Stored>) -> Option<&'a Stored> {
+        match self {
+            Self::Nothing => before,
+            Self::Record(stored) => Some(stored),
+            Self::Erased | Self::Missing => None,
+        }
+    }
+}
+
+/// Progress of a step, and what it has written if it has ended.
+#[derive(Debug)]
+pub struct StepEvent {
+    pub step: Step,
+    pub kind: ProgressKind,
+    pub written: Written,
 }
 
 /// The set of running steps has changed since planning: plan again.
@@ -102,29 +128,14 @@ struct Running {
 }
 
 impl Schedule {
-    /// Creates an idle schedule over the records of one namespace. `limit` is the maximum number of running steps.
-    pub fn new(limit: usize, records: Recorded) -> Self {
-        Self { limit, records: KnownRecords::new(records), ..Self::default() }
+    /// Creates an idle schedule of one namespace. `limit` is the maximum number of running steps.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
     }
 
     /// Leaks the schedule when the process exits, because freeing it would take long.
     pub fn abandon(self) {
         std::mem::forget(self);
-    }
-
-    /// The records as last read, or as steps that have ended left them: plans start from these.
-    pub fn records(&self) -> &Recorded {
-        self.records.all()
-    }
-
-    /// The number of recorded current objects of each provider configuration.
-    pub fn object_counts(&self) -> &BTreeMap<ProviderConfigId, usize> {
-        self.records.objects()
-    }
-
-    /// The records, except this one, that may have the same object as this one.
-    pub fn others_of_object(&self, record: &Record) -> impl Iterator<Item = &Stored> {
-        self.records.others_of_object(record)
     }
 
     /// The last readings of data sources that a plan may use. A data source that a plan must still read, or whose read
@@ -138,16 +149,12 @@ impl Schedule {
         self.readings.remove(address);
     }
 
-    /// Replaces the record of an object without a running step, which another client has changed, or removes it. What was
-    /// planned for the earlier record does not start: the next plan replaces it.
-    pub fn record_changed(&mut self, address: &Address, stored: Option<Stored>) {
-        let before = self.records().get(address).map(|stored| &stored.record);
-        if before != stored.as_ref().map(|stored| &stored.record)
-            && let Some(batch) = self.batches.of_mut(address)
-        {
+    /// The record of an object was changed or removed, and not by a step of this schedule. What was planned for the
+    /// earlier record does not start: the next plan replaces it.
+    pub fn record_changed(&mut self, address: &Address) {
+        if let Some(batch) = self.batches.of_mut(address) {
             batch.outdated.insert(address.clone());
         }
-        self.records.set(address, stored);
     }
 
     /// Returns all objects of every running graph that contains an object of these names. A new plan of the names must
@@ -273,8 +280,13 @@ impl Schedule {
     }
 
     /// Returns the next event that was not taken yet.
-    pub fn event(&mut self) -> Option<(Step, ProgressKind)> {
+    pub fn event(&mut self) -> Option<StepEvent> {
         self.events.pop_front()
+    }
+
+    /// Removes and returns what the steps have written whose events were not taken yet.
+    pub fn take_written(&mut self) -> impl Iterator<Item = (&Address, Written)> {
+        self.events.iter_mut().map(|event| (&event.step.address, std::mem::take(&mut event.written)))
     }
 
     /// Whether an event was not taken yet.
@@ -282,10 +294,11 @@ impl Schedule {
         !self.events.is_empty()
     }
 
-    /// Returns the commands that can be executed now. `quota` may delay creates, updates and replacements. `is_latest` says of a Resource, by name, whether the planned
+    /// Returns the commands that can be executed now. `records`: after all events were taken. `quota` may delay creates, updates and replacements. `is_latest` says of a Resource, by name, whether the planned
     /// desired state is still the latest one; a step that destroys or replaces starts only then.
     pub fn commands(
         &mut self,
+        records: &Recorded,
         permits: &mut dyn Permits,
         quota: &mut dyn StepQuota,
         is_latest: &dyn Fn(&str, Option<u64>) -> bool,
@@ -306,25 +319,26 @@ impl Schedule {
                 waiting.push_back((id, node));
                 continue;
             }
-            let is_limited = batch.is_limited(step, self.records.all());
+            let is_limited = batch.is_limited(step, records);
             if is_limited && let Some(limit) = quota.limit(limited) {
                 limited += 1;
                 if self.delayed.get(step) != Some(&limit) {
                     let delay = quota.delay(limit, limited - 1);
                     self.delayed.insert(step.clone(), limit);
                     let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
-                    self.events.push_back((step.clone(), ProgressKind::Delayed(why)));
+                    let (step, kind) = (step.clone(), ProgressKind::Delayed(why));
+                    self.events.push_back(StepEvent { step, kind, written: Written::Nothing });
                 }
                 waiting.push_back((id, node));
                 continue;
             }
-            match permits.try_take(batch.type_name(step), batch.provider(step, self.records.all())) {
+            match permits.try_take(batch.type_name(step), batch.provider(step, records)) {
                 Some(permit) => {
                     if is_limited {
                         quota.started();
                         self.delayed.remove(step);
                     }
-                    commands.extend(self.start(id, node, permit));
+                    commands.extend(self.start(id, node, permit, records));
                     busy += 1;
                 }
                 None => {
@@ -395,10 +409,10 @@ impl Schedule {
         self.ready.extend(nodes.into_iter().map(|node| (id, node)));
     }
 
-    fn start(&mut self, id: u64, node: NodeIndex, permit: Permit) -> Option<WorkerCommand> {
+    fn start(&mut self, id: u64, node: NodeIndex, permit: Permit, records: &Recorded) -> Option<WorkerCommand> {
         let batch = self.batches.get_mut(id)?;
         let step = batch.step(node).clone();
-        let input = batch.input(&step, &KnownValues { records: self.records.all(), readings: &self.readings });
+        let input = batch.input(&step, &KnownValues { records, readings: &self.readings });
         let (planned, recorded) = batch.expected_result(&step);
         let (planning_step, is_record_only) = (batch.planning_step(&step), batch.is_record_only(&step));
         let running = Running {
@@ -451,33 +465,27 @@ impl Schedule {
         for warning in warnings {
             self.push(step.clone(), ProgressKind::Warning(warning));
         }
-        let effect = match effect {
+        let written = match effect {
             RecordEffect::WaitInterrupted(stored) => {
-                self.records.set(&step.address, Some(stored));
-                return self.push(step, ProgressKind::WaitInterrupted);
+                return self.push_end(step, ProgressKind::WaitInterrupted, Written::Record(stored));
             }
             RecordEffect::Superseded(stored) => {
-                if stored.is_some() {
-                    self.records.set(&step.address, stored);
-                }
-                return self.superseded(step, running);
+                return self.superseded(step, running, stored.map_or(Written::Nothing, Written::Record));
             }
-            effect => effect,
+            RecordEffect::Read(reading) => {
+                self.readings.insert(step.address.clone(), reading);
+                Written::Nothing
+            }
+            RecordEffect::Unchanged => Written::Nothing,
+            RecordEffect::Written(stored) => Written::Record(stored),
+            RecordEffect::Erased => Written::Erased,
         };
-        match effect {
-            RecordEffect::Written(stored) => self.records.set(&step.address, Some(stored)),
-            RecordEffect::Erased => self.records.set(&step.address, None),
-            RecordEffect::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
-            RecordEffect::Unchanged | RecordEffect::Superseded(_) | RecordEffect::WaitInterrupted(_) => {}
-        }
         let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Done };
-        self.push(
-            step,
-            match failure {
-                None => ProgressKind::Finished,
-                Some(Failure { reason, message, retryable }) => ProgressKind::Failed { reason, message, retryable },
-            },
-        );
+        let kind = match failure {
+            None => ProgressKind::Finished,
+            Some(Failure { reason, message, retryable }) => ProgressKind::Failed { reason, message, retryable },
+        };
+        self.push_end(step, kind, written);
         if let Some((id, node)) = running.and_then(|running| running.batch) {
             self.advance(id, node, outcome);
         }
@@ -485,8 +493,8 @@ impl Schedule {
 
     /// Returns the step to the queue until a newer plan replaces it. If that plan already exists and expects the step
     /// to run, the step counts as failed.
-    fn superseded(&mut self, step: Step, running: Option<Running>) {
-        self.push(step, ProgressKind::Superseded);
+    fn superseded(&mut self, step: Step, running: Option<Running>, written: Written) {
+        self.push_end(step, ProgressKind::Superseded, written);
         let Some((id, node)) = running.and_then(|running| running.batch) else { return };
         match self.batches.get(id).is_some_and(|batch| batch.was_running(node)) {
             true => self.advance(id, node, Outcome::Failed),
@@ -511,7 +519,11 @@ impl Schedule {
     }
 
     fn push(&mut self, step: Step, kind: ProgressKind) {
-        self.events.push_back((step, kind));
+        self.push_end(step, kind, Written::Nothing);
+    }
+
+    fn push_end(&mut self, step: Step, kind: ProgressKind, written: Written) {
+        self.events.push_back(StepEvent { step, kind, written });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Address, Step};
+use model::Address;
 
 /// A plan that is being executed.
 #[derive(Debug)]
@@ -10,7 +10,8 @@ pub(super) struct AdoptedPlan {
     /// The objects of the plan, except those that a newer plan covers: this one may have been planned for other
     /// components, whose steps are still running.
     pub(super) addresses: BTreeSet<Address>,
-    pub(super) open: BTreeSet<Step>,
+    /// Those with open steps.
+    pub(super) open: BTreeSet<Address>,
     /// Whether it has steps, whose results others may wait for.
     pub(super) had_steps: bool,
 }
@@ -34,7 +35,7 @@ impl AdoptedPlans {
             let Some(older) = self.of.insert(address.clone(), id) else { continue };
             let Some(left) = self.plans.get_mut(&older) else { continue };
             left.addresses.remove(address);
-            left.open.retain(|step| step.address != *address);
+            left.open.remove(address);
             if left.open.is_empty() {
                 self.finished.insert(older);
             }
@@ -53,11 +54,11 @@ impl AdoptedPlans {
         self.plans.get(self.of.get(address)?)
     }
 
-    /// A step has ended, or will not start.
-    pub(super) fn close(&mut self, step: &Step) {
-        let Some(id) = self.of.get(&step.address) else { return };
+    /// An object has no open step any more.
+    pub(super) fn close(&mut self, address: &Address) {
+        let Some(id) = self.of.get(address) else { return };
         let Some(plan) = self.plans.get_mut(id) else { return };
-        plan.open.remove(step);
+        plan.open.remove(address);
         if plan.open.is_empty() {
             self.finished.insert(*id);
         }
@@ -80,15 +81,10 @@ impl AdoptedPlans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Operation;
-
-    fn destroy(name: &str) -> Step {
-        Step { address: Address::single(name), deposed: None, operation: Operation::Destroy, replaces: true }
-    }
 
     fn plan(names: &[&str]) -> AdoptedPlan {
-        let addresses = names.iter().map(|name| Address::single(*name)).collect();
-        AdoptedPlan { addresses, open: names.iter().map(|name| destroy(name)).collect(), had_steps: true }
+        let addresses: BTreeSet<Address> = names.iter().map(|name| Address::single(*name)).collect();
+        AdoptedPlan { open: addresses.clone(), addresses, had_steps: true }
     }
 
     fn finished(plans: &mut AdoptedPlans) -> Vec<String> {
@@ -103,11 +99,11 @@ mod tests {
         plans.add(plan(&["b"]));
         let older = plans.of(&Address::single("a")).map(|plan| (plan.addresses.len(), plan.open.len()));
         assert_eq!(older, Some((1, 1)), "the end of its step plans it again");
-        plans.close(&destroy("b"));
+        plans.close(&Address::single("b"));
         assert_eq!(finished(&mut plans), ["b"]);
         plans.add(plan(&["a"]));
         assert!(finished(&mut plans).is_empty(), "nothing is left of the older plan");
-        plans.close(&destroy("a"));
+        plans.close(&Address::single("a"));
         assert_eq!(finished(&mut plans), ["a"]);
         assert!(plans.is_empty());
     }
@@ -116,7 +112,7 @@ mod tests {
     fn a_plan_is_finished_when_a_newer_one_has_taken_its_last_open_step() {
         let mut plans = AdoptedPlans::default();
         plans.add(plan(&["a", "b"]));
-        plans.close(&destroy("a"));
+        plans.close(&Address::single("a"));
         plans.add(plan(&["b"]));
         assert_eq!(finished(&mut plans), ["a"]);
         plans.add(AdoptedPlan { open: BTreeSet::new(), ..plan(&["c"]) });

@@ -32,7 +32,7 @@ impl Reconciler {
     fn update_watch(&mut self, address: &Address, environment: &dyn Environment) {
         let Some(tracked) = self.objects.get_mut(address) else { return };
         let instance = tracked.instance.clone().filter(|instance| instance.is_desired() && !instance.suspended);
-        let record = self.schedule.records().get(address).map(|stored| &stored.record);
+        let record = self.index.records().get(address).map(|stored| &stored.record);
         let object = record.and_then(|record| Some((&record.type_name, record.current.as_ref()?)));
         match (instance, object) {
             (Some(instance), Some((type_name, object))) => {
@@ -71,7 +71,7 @@ impl Reconciler {
         let missing = || Health::Failed("the object no longer exists".to_owned());
         let health = seen.health.or_else(|| (seen.deleted && ignores).then(missing));
         if let Some(health) = health {
-            let record = self.schedule.records().get(address).map(|stored| &stored.record);
+            let record = self.index.records().get(address).map(|stored| &stored.record);
             let values = || record.and_then(|record| Some(record.current.as_ref()?.value.clone()));
             self.set_health(address, &health.redacted(|text| Secrets::of(values()).redact(text)));
         } else if let Some(tracked) = self.objects.get_mut(address).filter(|_| seen.deleted) {

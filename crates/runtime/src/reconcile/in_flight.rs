@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::Reconciler;
 use super::plan_request::PlanPart;
+use super::tracked::TrackedObject;
 use model::{Address, Operation, Step};
 
 impl Reconciler {
@@ -16,17 +17,17 @@ impl Reconciler {
         let busy: BTreeSet<&Address> = nodes.iter().map(|(step, _)| &step.address).collect();
         let changes = |address: &Address| busy.contains(address) || part.plan.read.contains(address);
         let uses_changing = |address| part.plan.dependencies.get(address).is_some_and(|used| used.iter().any(changes));
-        let is_first = |address| self.schedule.records().get(address).is_none_or(|stored| !stored.record.has_objects());
+        let is_first = |address| self.index.records().get(address).is_none_or(|stored| !stored.record.has_objects());
         let is_triggered =
             |address| part.config.instances.get(address).is_none_or(|wanted| !wanted.triggers.is_empty());
         let index = &self.index;
         let is_as_begun = |step: &Step| {
-            let Some(tracked) = self.objects.get(&step.address).filter(|tracked| !tracked.has_in_flight()) else {
+            if self.objects.get(&step.address).is_none_or(|tracked| tracked.in_flight) {
                 return false;
-            };
+            }
             let name = &step.address.name;
             let present = (index.desired_digest(name), index.shared_fingerprint(name));
-            let begun = tracked.started.as_ref().filter(|start| start.step == *step);
+            let begun = index.records().started(&step.address).filter(|start| start.step == *step);
             begun.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) == present)
         };
         let running = nodes.iter().filter(|(_, is_running)| *is_running).map(|(step, _)| step);
@@ -40,7 +41,7 @@ impl Reconciler {
 
     /// Plans a component again when a step has ended that was running at planning: its outcome is known now.
     pub(super) fn replan_component(&mut self, step: &Step) {
-        let planned_around = self.objects.get_mut(&step.address).is_some_and(|t| t.end_in_flight(step));
+        let planned_around = self.objects.get_mut(&step.address).is_some_and(TrackedObject::end_in_flight);
         let generation = self.index.instance(&step.address.name).map(|instance| instance.generation);
         let planned = self.resources.get(&step.address.name).map(|followed| followed.shared.generation);
         if generation.is_some() && generation != planned {

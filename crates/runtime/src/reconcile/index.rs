@@ -18,13 +18,10 @@ mod renames;
 mod inputs;
 mod status_cache;
 mod links;
-mod listing;
 mod overlay;
 mod proposal;
-mod deferred_events;
 mod providers;
 mod published_status;
-mod record_sizes;
 mod records;
 mod wake;
 
@@ -35,23 +32,22 @@ use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 use engine::load::{Config, DataLookup, Instance};
 use engine::plan::ObjectBlock;
-use model::{Address, Diagnostics, InstanceKey, Observed, Stored, Value, Version, in_family};
+use model::{Address, Diagnostics, Observed, Stored, Value, Version, in_family};
 
 pub use self::approvals::{ApprovalPlan, PlanId};
 pub use self::inputs::InputKey;
 pub use self::providers::{ObservedProviderConfig, ProviderConfigMeta, ProviderConfigView, Providers};
 pub use self::published_status::PublishedStatus;
-pub use self::records::KnownRecord;
+pub use self::records::{KnownRecord, Records, StepStart, Work};
 pub use self::status_cache::StatusOutcome;
+pub use self::wake::Changes;
 
 use self::approvals::ApprovalCache;
-use self::deferred_events::DeferredEvents;
 use self::families::FamilyCache;
 use self::inputs::InputCache;
 use self::links::{Links, dependency_names};
 use self::overlay::{Overlay, is_relevant_change};
 use self::providers::ProviderCache;
-use self::record_sizes::RecordSizes;
 use self::renames::RenameCandidates;
 use self::status_cache::StatusCache;
 
@@ -143,46 +139,23 @@ pub struct Index {
     namespace: Arc<str>,
     value: Value,
     terminating: Option<Version>,
-    /// It is being deleted, and has changed since the last call of [`Self::take_shrunk`].
-    has_shrunk: bool,
     /// Why the desired state is incomplete.
     incomplete: Diagnostics,
     /// Counts the changes of the namespace, which any expression may read.
     namespace_version: u64,
     entries: BTreeMap<Arc<str>, Entry>,
-    records: BTreeMap<Address, Stored>,
-    record_sizes: RecordSizes,
-    /// Records that exist but cannot be read, with the reason.
-    unreadable: BTreeMap<Address, ObjectBlock>,
+    records: Records,
     families: FamilyCache,
     links: Links,
     renames: RenameCandidates,
     inputs: InputCache,
     providers: ProviderCache,
     approvals: ApprovalCache,
-    /// Records that this process removed and whose deletion the watch has not delivered yet, each with a version that
-    /// it had: the watch may still deliver the deletion of an earlier record of the same object.
-    erased: BTreeMap<Address, Version>,
-    /// Records to read, because the watch does not show whether they exist.
-    unconfirmed: BTreeSet<Address>,
-    /// Objects with a running step, with the deferred events of the watch.
-    busy: BTreeMap<Address, DeferredEvents>,
-    /// What was seen of objects.
-    seen_objects: BTreeMap<Address, Observed>,
-    /// Names to plan.
-    to_plan: BTreeSet<Arc<str>>,
-    /// Names that were removed as planned.
-    removed: BTreeSet<Arc<str>>,
-    /// Records that another process has changed.
-    changed_records: BTreeSet<Address>,
-    /// Names whose status another process has overwritten.
-    overwritten: BTreeSet<Arc<str>>,
+    changes: Changes,
     /// During a list: the names of Resources that it does not contain yet.
     resources_before: Option<BTreeSet<Arc<str>>>,
     /// The same for `DataSources`.
     data_before: Option<BTreeSet<Arc<str>>>,
-    /// During a list: the records that it does not contain yet, with their version before the list.
-    records_before: Option<BTreeMap<Address, Version>>,
 }
 
 impl Index {
@@ -205,26 +178,13 @@ impl Index {
         self.terminating.is_some()
     }
 
-    /// Whether the namespace is being deleted and has changed since the last call.
-    pub fn take_shrunk(&mut self) -> bool {
-        std::mem::take(&mut self.has_shrunk)
-    }
-
     /// Whether the namespace has no Resource, no record and no `ProviderConfig`.
     pub fn is_empty(&self) -> bool {
-        let records = self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty();
-        // A new index would take late events about removed records for existing records.
-        records
-            && self.erased.is_empty()
+        self.records.is_unknown()
             && self.entries.is_empty()
             && self.families.is_empty()
             && self.providers.is_empty()
             && self.approvals.is_empty()
-    }
-
-    /// The size of all records in bytes, as the watch has delivered them.
-    pub fn record_bytes(&self) -> u64 {
-        self.record_sizes.total()
     }
 
     /// The Plans that approve changes, or wait for an approval.
@@ -236,7 +196,7 @@ impl Index {
         &mut self.approvals
     }
 
-    pub fn records(&self) -> &BTreeMap<Address, Stored> {
+    pub fn records(&self) -> &Records {
         &self.records
     }
 
@@ -263,11 +223,6 @@ impl Index {
     /// The metadata of the Resource from its last watch event.
     pub fn metadata(&self, name: &str) -> Option<&ResourceMeta> {
         self.entries.get(name).map(|entry| &*entry.meta)
-    }
-
-    /// Records that exist but cannot be read, with the reason.
-    pub fn unreadable(&self) -> &BTreeMap<Address, ObjectBlock> {
-        &self.unreadable
     }
 
     pub fn published(&self, name: &str) -> Option<&PublishedStatus> {
@@ -301,12 +256,12 @@ impl Index {
             Event::StatusWritten { name, uid, digest, outcome } => {
                 let entry = self.entries.get_mut(&name).filter(|entry| entry.instance.uid == uid);
                 if entry.is_some_and(|entry| entry.status.written(digest, outcome)) {
-                    self.overwritten.insert(name);
+                    self.changes.overwritten.insert(name);
                 }
             }
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
             Event::RecordApplied(stored) => self.record_applied(stored),
-            Event::RecordSized(address, bytes) => self.record_sizes.set(address, bytes),
+            Event::RecordSized(address, bytes) => self.record_sized(&address, bytes),
             Event::RecordRead { address, known, found } => self.record_read(&address, known, found),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
             Event::RecordUnreadable(address, held) => self.record_unreadable(address, held),
@@ -338,7 +293,7 @@ impl Index {
                 let names = self.approvals.deleted(&name);
                 self.wake_known(names);
             }
-            Event::ObjectSeen(address, seen) => self.seen_objects.entry(address).or_default().add(seen),
+            Event::ObjectSeen(address, seen) => self.changes.seen.entry(address).or_default().add(seen),
             Event::Incomplete(why) => self.incomplete(why),
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
         }
@@ -370,7 +325,7 @@ impl Index {
     pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Arc<str>>) -> impl Iterator<Item = &'a Address> {
         let all = names.iter().flat_map(|name| self.families.instances(name));
         // The watch has not delivered all changes of instances that this process removed.
-        all.filter(|address| !self.erased.contains_key(*address))
+        all.filter(|address| !self.records.is_erased(address))
     }
 
     /// Those of these names whose index replaces one that was lost.
@@ -378,102 +333,23 @@ impl Index {
         names.iter().filter(|name| self.families.is_rebuilt(name)).cloned().collect()
     }
 
-    /// A step or a recovery of the object starts: events about its record are deferred from now on. `base`: the version
-    /// of the record that it starts from, which may be older than the last event.
-    pub fn begin(&mut self, address: &Address, base: Option<Version>) {
-        let is_indexed = address.key == InstanceKey::None || self.families.is_complete(&address.name);
-        self.busy.entry(address.clone()).or_insert_with(|| DeferredEvents::on(base, is_indexed));
+    /// Starts a list of all `DataSources`, or of all Resources.
+    fn relisting(&mut self, data: bool) {
+        let entries = self.entries.iter().filter(|(_, entry)| entry.instance.address.is_data() == data);
+        let names = entries.map(|(name, _)| name.clone()).collect();
+        *self.unlisted(data) = Some(names);
     }
 
-    /// Restarts the work on the namespace: nothing is running except the objects for which `is_busy` returns `true`.
-    /// The deferred events of all others are applied, and every name is planned.
-    pub fn restart(&mut self, is_busy: impl Fn(&Address) -> bool) {
-        let (busy, free) = std::mem::take(&mut self.busy).into_iter().partition(|(address, _)| is_busy(address));
-        self.busy = busy;
-        let free: BTreeMap<Address, DeferredEvents> = free;
-        for (address, parked) in free {
-            for event in parked.into_events(&address) {
-                self.apply(event);
-            }
-        }
-        self.entries.values_mut().for_each(|entry| entry.status.begin_again());
-        self.providers.touch();
-        self.approvals.touch_all();
-        // The watches of inputs have ended too.
-        self.inputs.mark_unread();
-        self.wake_all();
-    }
-
-    /// A step has ended with this record (`None`: without a record). The step set the finalizer and the annotation
-    /// before it wrote the record.
-    pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
-        self.ended(address, own, true);
-    }
-
-    /// As [`Self::end`], for a recovery, which does not set the finalizer and the annotation: an earlier process may
-    /// have removed them before it was interrupted.
-    pub fn end_recovery(&mut self, address: &Address, own: Option<&Stored>) {
-        self.ended(address, own, false);
-    }
-
-    /// As [`Self::end_recovery`], if another client has removed the record. The marks of the Resource still say that
-    /// there was one, so the object is not created again.
-    pub fn end_with_missing_record(&mut self, address: &Address) {
-        self.providers.touch();
-        let deferred = self.busy.remove(address).unwrap_or_default();
-        self.changed_records.insert(address.clone());
-        self.remove_record(address);
-        for event in deferred.into_events(address) {
-            self.apply(event);
+    /// Ends the list: objects that it does not contain no longer exist.
+    fn listed(&mut self, data: bool) {
+        for name in self.unlisted(data).take().unwrap_or_default() {
+            self.resource_deleted(&name);
         }
     }
 
-    fn ended(&mut self, address: &Address, own: Option<&Stored>, is_marked: bool) {
-        self.providers.touch();
-        let parked = self.busy.remove(address).unwrap_or_default();
-        let removed = self.version(address).filter(|known| parked.removed(*known));
-        if let Some(stored) = own {
-            self.erased.remove(address);
-            if self.version(address).is_none_or(|known| known < stored.version) {
-                if is_marked {
-                    self.set_overlay(address, Overlay::Marked(stored.record.uid.clone()));
-                }
-                self.insert_record(stored.clone());
-            }
-        } else if let Some(known) = removed {
-            let was_for = self.marked_for(address);
-            self.remove_record(address);
-            // A family keeps its finalizer and annotation until its last record is removed, and also then if its index
-            // was lost.
-            if let Some(uid) = was_for.filter(|_| self.addresses(&address.name).next().is_none()) {
-                let overlay = if parked.is_indexed() { Overlay::Unmarked(uid) } else { Overlay::None };
-                self.set_overlay(address, overlay);
-            }
-            if !parked.saw_deletion_of(known) {
-                self.erased.insert(address.clone(), known);
-            }
-        }
-        for event in parked.into_events(address) {
-            self.apply(event);
-        }
-    }
-
-    /// The UID of the Resource that has the finalizer and the annotation because of a record. It can be newer than the
-    /// record, which it then has adopted.
-    fn marked_for(&self, address: &Address) -> Option<Arc<str>> {
-        let adopter = self.instance(&address.name).filter(|instance| instance.is_marked());
-        let uid = adopter.map(|instance| instance.uid.clone());
-        uid.or_else(|| Some(self.records.get(address)?.record.uid.clone()))
-    }
-
-    fn set_overlay(&mut self, address: &Address, overlay: Overlay) {
-        if let Some(entry) = self.entries.get_mut(&address.name) {
-            entry.overlay = overlay.confirmed_by(&entry.instance);
-        }
-    }
-
-    fn version(&self, address: &Address) -> Option<Version> {
-        self.records.get(address).map(|stored| stored.version)
+    /// The names that the current list does not contain yet; `None` outside of a list.
+    fn unlisted(&mut self, data: bool) -> &mut Option<BTreeSet<Arc<str>>> {
+        if data { &mut self.data_before } else { &mut self.resources_before }
     }
 
     fn resource_applied(&mut self, observed: ObservedResource) {
@@ -502,7 +378,7 @@ impl Index {
                 }
                 let mut status = old.status;
                 if status.observed(version, published) {
-                    self.overwritten.insert(name.clone());
+                    self.changes.overwritten.insert(name.clone());
                 }
                 Entry { overlay: old.overlay.confirmed_by(&instance), instance, status, meta }
             }
@@ -521,18 +397,19 @@ impl Index {
 
     fn resource_deleted(&mut self, name: &Arc<str>) {
         let Some(entry) = self.entries.remove(name) else { return };
-        self.to_plan.extend(self.rename_candidates(&entry.instance));
+        self.changes.names.extend(self.rename_candidates(&entry.instance));
         // A Plan that waits until the Resource is planned would wait for ever.
         self.approvals.touch_names([name]);
         self.inputs.set(name, Some(&entry.instance), None);
         // The Resource is deleted just before the step that destroyed its object ends.
-        let expected = entry.instance.deleting && self.addresses(name).all(|address| self.busy.contains_key(address));
+        let expected =
+            entry.instance.deleting && self.addresses(name).all(|address| self.records.work_on(address).is_some());
         if expected {
             // The deletion was planned. Only neighbors that remain must be planned; otherwise a component of a thousand
             // objects would be planned a thousand times during its deletion.
-            self.removed.insert(name.clone());
+            self.changes.removed.insert(name.clone());
             let remains = |other: &&Arc<str>| self.entries.get(*other).is_some_and(|entry| !entry.instance.deleting);
-            self.to_plan.extend(self.links.neighbours(name).filter(remains).cloned());
+            self.changes.names.extend(self.links.neighbours(name).filter(remains).cloned());
         } else {
             self.wake_with_neighbours(name);
         }
@@ -548,7 +425,7 @@ impl Index {
             settings.extend(name.strip_prefix(providers::READER_PREFIX).map(Arc::<str>::from));
             let reader = self.entries.get(name);
             if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
-                self.to_plan.insert(name.clone());
+                self.changes.names.insert(name.clone());
             }
         }
         for name in settings {
@@ -560,7 +437,7 @@ impl Index {
     fn namespace_changed(&mut self, value: Value, terminating: Option<Version>) {
         let before = std::mem::replace(&mut self.terminating, terminating);
         if (&self.value, before.is_some()) == (&value, terminating.is_some()) {
-            self.has_shrunk |= before != terminating;
+            self.changes.has_shrunk |= before != terminating;
             return;
         }
         if before.is_some() && terminating.is_none() {

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::index::Records;
 use super::time::Time;
 use engine::plan::{MissingCount, ProviderConfigId};
-use model::{Address, Recorded};
+use model::Address;
 
 /// A plan that reads at most this many objects cannot detect a mass disappearance alone.
 const FEW: usize = 5;
@@ -52,11 +53,10 @@ impl MissingObjects {
         self.objects.retain(|_, (since, recreated)| !*recreated || *since + WINDOW > now);
     }
 
-    /// The counts of objects that a plan over `scope` that reads `due` does not see. `objects`: all recorded ones.
+    /// The counts of objects that a plan over `scope` that reads `due` does not see.
     pub(super) fn others(
         &mut self,
-        records: &Recorded,
-        objects: &BTreeMap<ProviderConfigId, usize>,
+        records: &Records,
         scope: &BTreeSet<Address>,
         due: &BTreeSet<Address>,
         now: Time,
@@ -68,7 +68,7 @@ impl MissingObjects {
         }
         let count =
             |(id, objects): (&ProviderConfigId, &usize)| (id.clone(), MissingCount { objects: *objects, missing: 0 });
-        let mut others: BTreeMap<ProviderConfigId, MissingCount> = objects.iter().map(count).collect();
+        let mut others: BTreeMap<ProviderConfigId, MissingCount> = records.objects().iter().map(count).collect();
         let configuration = |address| ProviderConfigId::of_record(&records.get(address)?.record);
         for own in scope.iter().filter_map(configuration) {
             others.entry(own).and_modify(|count| count.objects -= 1);
@@ -87,26 +87,29 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::reconcile::index::{Event, Index};
     use model::{Record, RecordedObject, Stored, Version};
 
     fn address(number: usize) -> Address {
         Address::single(format!("a{number}"))
     }
 
-    fn records(count: usize) -> Recorded {
+    fn index(count: usize) -> Index {
         let record = |number| {
             let mut record = Record::empty("shop".into(), address(number), "u".into(), "thing_x".into());
             record.current =
                 Some(Arc::new(RecordedObject { provider_config: "one".into(), ..RecordedObject::default() }));
-            (address(number), Stored { record: Arc::new(record), version: Version(1) })
+            Event::RecordApplied(Stored { record: Arc::new(record), version: Version(1) })
         };
-        (0..count).map(record).collect()
+        let mut index = Index::new("shop".into(), 0);
+        (0..count).for_each(|number| index.apply(record(number)));
+        index
     }
 
     fn counts(missing: &mut MissingObjects, scope: &[usize], due: &[usize], now: Time) -> (usize, usize) {
         let set = |numbers: &[usize]| numbers.iter().map(|number| address(*number)).collect();
         let key = ProviderConfigId { provider: "thing".into(), hash: "one".into() };
-        let others = missing.others(&records(10), &[(key.clone(), 10)].into(), &set(scope), &set(due), now);
+        let others = missing.others(index(10).records(), &set(scope), &set(due), now);
         others.get(&key).map_or((0, 0), |others| (others.objects, others.missing))
     }
 

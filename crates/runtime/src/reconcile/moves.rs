@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use super::index::Work;
 use super::plan_request::PlanPart;
 use super::summarize::Note;
 use super::{Command, MoveRequest, MoveResult, Reconciler, ReportSubject};
+use crate::execute::Written;
 use engine::plan::ObjectBlock;
 use engine::plan::moves::{Move, references_any};
 use model::{Address, Diagnostic, Reason, Recorded};
@@ -17,11 +19,11 @@ impl Reconciler {
             return self.plan_again(part);
         }
         self.schedule.cancel(&part.addresses);
-        let known = self.schedule.records();
+        let known = self.index.records();
         let own = |address: &Address| Some((address.clone(), known.get(address)?.clone()));
         let records: Recorded = involved.iter().filter_map(own).collect();
         for address in &involved {
-            self.index.begin(address, records.get(address).map(|stored| stored.version));
+            self.index.begin(address, Work::Move);
         }
         let warns = |one: &&Diagnostic| one.reason == Reason::ProviderWarning;
         let warnings = part.plan.diagnostics.iter().filter(warns).cloned().collect();
@@ -34,7 +36,7 @@ impl Reconciler {
     fn involved(&self, scope: &BTreeSet<Address>, moves: &[Move]) -> BTreeSet<Address> {
         let ends = || moves.iter().flat_map(|one| [&one.from, &one.to]);
         let names: BTreeSet<&str> = ends().map(|address| &*address.name).collect();
-        let records = scope.iter().filter_map(|address| self.schedule.records().get(address));
+        let records = scope.iter().filter_map(|address| self.index.records().get(address));
         let users =
             records.filter(|stored| references_any(&stored.record, &names)).map(|stored| &stored.record.address);
         users.chain(ends()).cloned().collect()
@@ -47,10 +49,7 @@ impl Reconciler {
         self.moving.retain(|name| !names.contains(name));
         self.planning.joining.clear();
         for address in &involved {
-            let own = records.get(address);
-            self.schedule.record_changed(address, own.cloned());
-            self.index.end(address, own);
-            self.sync_record(address);
+            self.index.end(address, records.get(address).cloned().map_or(Written::Erased, Written::Record));
         }
         for one in &moves {
             match &outcome {

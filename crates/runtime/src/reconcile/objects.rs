@@ -8,7 +8,7 @@ use super::missing::MissingObjects;
 use super::quota::OverQuota;
 use super::summarize::{Note, with_namespace};
 use super::time::Time;
-use super::tracked::{MadeChanges, StepStart, TrackedObject};
+use super::tracked::{MadeChanges, TrackedObject};
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
 use model::{Address, Reason, in_family};
 
@@ -59,18 +59,6 @@ impl Objects {
 
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&Address, &mut TrackedObject)> {
         self.tracked.iter_mut().map(|(address, tracked)| (address, &mut **tracked))
-    }
-
-    /// Removes and returns the starts of running steps: what they were started for shows whether their failures count.
-    pub(super) fn take_started(&mut self) -> Vec<StepStart> {
-        self.tracked.values_mut().filter_map(|tracked| tracked.started.take()).map(|start| *start).collect()
-    }
-
-    pub(super) fn restore_started(&mut self, started: Vec<StepStart>) {
-        for start in started {
-            let address = start.step.address.clone();
-            self.entry(&address).started = Some(Box::new(start));
-        }
     }
 
     /// Schedules a check of an object.
@@ -154,9 +142,8 @@ impl Reconciler {
     /// Cleans up an object after a plan or a step: reports an abandoned record, drops an object that no longer exists,
     /// or releases its Resource.
     pub(super) fn clean_up(&mut self, address: &Address) {
-        let recorded = self.schedule.records().contains_key(address);
-        let resolving = self.recovering.contains(address) || self.moving.contains(&address.name);
-        let busy = resolving || self.schedule.is_running(address);
+        let recorded = self.index.records().contains_key(address);
+        let busy = self.index.records().work_on(address).is_some() || self.moving.contains(&address.name);
         if self.index.instance(&address.name).is_none() {
             return match recorded {
                 true if self.policy.destroy_orphans => {}
@@ -193,7 +180,7 @@ impl Reconciler {
 
     /// Whether any instance of a Resource has a record or work in progress.
     fn has_traces(&self, name: &Arc<str>) -> bool {
-        let busy = |address: &Address| self.schedule.is_running(address) || self.recovering.contains(address);
+        let busy = |address: &Address| self.index.records().work_on(address).is_some();
         self.moving.contains(name)
             || self.recorded(name).next().is_some()
             || self.objects.of(name).any(|(address, tracked)| tracked.is_open() || busy(address))

@@ -24,7 +24,7 @@ impl Reconciler {
         let own = names.iter().filter_map(|name| index.instance(name));
         let own = own.filter(|instance| instance.has_import() && self.may_import(instance));
         let importing: BTreeSet<Arc<str>> = own.map(|instance| instance.type_name.clone()).collect();
-        let records = addresses.iter().filter_map(|address| self.schedule.records().get(address));
+        let records = addresses.iter().filter_map(|address| self.index.records().get(address));
         let removed: Vec<&Stored> = records.filter(|stored| !is_wanted(&stored.record.address.name)).collect();
         let removing: BTreeSet<Arc<str>> = removed.iter().map(|stored| stored.record.type_name.clone()).collect();
         // Usually both are empty, and nothing looks at all objects of the namespace.
@@ -37,7 +37,7 @@ impl Reconciler {
             others.imports = self.pending_imports(index, names, &types);
             others.creates = self.new_instances(index, names, &removing);
         }
-        let same = removed.into_iter().flat_map(|stored| self.schedule.others_of_object(&stored.record));
+        let same = removed.into_iter().flat_map(|stored| self.index.records().others_of_object(&stored.record));
         let same = same.filter(|stored| {
             let record = &stored.record;
             !names.contains(&record.address.name) && !importing.contains(&record.type_name)
@@ -55,7 +55,7 @@ impl Reconciler {
         is_wanted: impl Fn(&str) -> bool,
     ) -> OtherComponents {
         let is_other = |address: &Address, type_name| types.contains(type_name) && !names.contains(&address.name);
-        let records = self.schedule.records().values();
+        let records = self.index.records().values();
         let records = records.filter(|stored| is_other(&stored.record.address, &stored.record.type_name));
         let records = records.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name)));
         OtherComponents {
@@ -99,7 +99,7 @@ impl Reconciler {
                 && instance.is_desired()
                 && instance.repetition.is_none()
                 && !instance.has_errors()
-                && self.schedule.records().get(&instance.address).is_none_or(|stored| !stored.record.has_objects())
+                && self.index.records().get(&instance.address).is_none_or(|stored| !stored.record.has_objects())
         });
         instances.cloned().collect()
     }
@@ -112,7 +112,7 @@ impl Reconciler {
     }
 
     fn is_to_be_imported(&self, instance: &Instance, address: &Address) -> bool {
-        let record = self.schedule.records().get(address);
+        let record = self.index.records().get(address);
         instance.is_desired() && record.is_none_or(|stored| !stored.record.has_objects())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::adopted_plans::AdoptedPlans;
 use super::debounce::Debounce;
-use super::index::Index;
+use super::index::{Index, Work};
 use super::plan_request::{PartKind, PlanPart, PlanRequest, PlanResult, PlanScope};
 use super::scope::BacklogShare;
 use super::time::Time;
@@ -107,7 +107,7 @@ impl Reconciler {
         self.start_recoveries(&scope.names);
         let addresses = self.addresses(&self.index, &scope.names);
         let config = Arc::new(self.index.config(&scope.names));
-        let records = self.schedule.records();
+        let records = self.index.records();
         let own = |address: &Address| records.get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded: Recorded = addresses.iter().filter_map(own).collect();
         let fingerprints = fingerprints(&self.index, &addresses);
@@ -120,8 +120,8 @@ impl Reconciler {
         }
         due.extend(self.unseen_objects(&scope.names, &config, environment));
         self.read_together(&mut options, &mut due);
-        let (records, objects) = (self.schedule.records(), self.schedule.object_counts());
-        options.missing_counts = self.objects.missing.others(records, objects, &addresses, &due, self.now.time);
+        let records = self.index.records();
+        options.missing_counts = self.objects.missing.others(records, &addresses, &due, self.now.time);
         let mut memo = self.planning.memo.take(&scope.names, self.now.wall);
         due.iter().for_each(|address| memo.remove(address));
         options.refresh = Refresh::Due(due);
@@ -181,8 +181,7 @@ impl Reconciler {
         for name in names {
             let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
             all.extend(instance.map(|instance| instance.address.clone()));
-            all.extend(index.addresses(name).cloned());
-            all.extend(index.unreadable().keys().filter(|address| address.name == *name).cloned());
+            all.extend(index.records().unreadable().keys().filter(|address| address.name == *name).cloned());
             all.extend(self.recorded(name).map(|(address, _)| address.clone()));
             all.extend(self.objects.of(name).map(|(address, _)| address.clone()));
         }
@@ -200,11 +199,11 @@ impl Reconciler {
     ) {
         let now = self.now.time;
         let tracked = self.objects.entry(address);
-        if let Some(held) = self.index.unreadable().get(address) {
+        if let Some(held) = self.index.records().unreadable().get(address) {
             options.blocked.insert(address.clone(), held.clone());
             return;
         }
-        if self.recovering.contains(address) {
+        if matches!(self.index.records().work_on(address), Some(Work::Recovery)) {
             let message = "Purlin is resolving an interrupted operation".to_owned();
             options.blocked.insert(address.clone(), ObjectBlock { reason: Reason::OperationInProgress, message });
             return;

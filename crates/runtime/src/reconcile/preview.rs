@@ -63,7 +63,7 @@ impl Reconciler {
         if self.index.is_empty() {
             return PreviewTime::Now;
         }
-        if !self.has_begun || self.phase != Phase::Active {
+        if self.phase != Phase::Active {
             return PreviewTime::Unknown;
         }
         let is_waiting = self.planning.debounce.len() > 0 || !self.planning.is_quiet();
@@ -89,7 +89,7 @@ impl Reconciler {
         let addresses = self.addresses(index, &names);
         let mut options = PlanOptions { preview: true, ..self.plan_options(index, &names, &addresses, seed) };
         self.add_preview_options(index, &addresses, refresh, now, &mut options);
-        let records = self.schedule.records();
+        let records = self.index.records();
         let own = |address: &Address| records.get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded: Recorded = addresses.iter().filter_map(own).collect();
         let approvals = Some(self.approvals()).filter(|approvals| approvals.concern(&config, &recorded));
@@ -119,7 +119,8 @@ impl Reconciler {
         let mut due = BTreeSet::new();
         for address in addresses {
             let tracked = self.objects.get(address);
-            if let Some(held) = index.unreadable().get(address).cloned().or_else(|| self.interrupted(address)) {
+            if let Some(held) = index.records().unreadable().get(address).cloned().or_else(|| self.interrupted(address))
+            {
                 options.blocked.insert(address.clone(), held);
             } else if tracked.is_none_or(|one| one.unread || one.read_at.is_some_and(|at| at <= now.time)) {
                 due.insert(address.clone());
@@ -139,7 +140,7 @@ impl Reconciler {
 
     /// Why an object cannot be planned whose record has an open intent that no step of this process has written.
     fn interrupted(&self, address: &Address) -> Option<ObjectBlock> {
-        let stored = self.schedule.records().get(address)?;
+        let stored = self.index.records().get(address)?;
         if stored.record.intent.is_none() || self.schedule.is_running(address) {
             return None;
         }
@@ -163,7 +164,7 @@ impl ProposedState {
         for (key, data) in given {
             index.apply(Event::Input(key, DataLookup::Present(data)));
         }
-        names.extend(index.take_changes().0);
+        names.extend(index.take_changes().names);
         Self { index, names }
     }
 
@@ -175,6 +176,6 @@ impl ProposedState {
     /// Adds the data of a `ConfigMap` or Secret, as the service account reads it.
     pub fn observe_input(&mut self, key: InputKey, data: DataLookup) {
         self.index.apply(Event::Input(key, data));
-        self.names.extend(self.index.take_changes().0);
+        self.names.extend(self.index.take_changes().names);
     }
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::adopted_plans::AdoptedPlan;
+use super::index::{StepStart, Work};
 use super::plan_request::PlanPart;
 use super::planning::CRD_AGAIN;
 use super::summarize::{Note, StepState, step_note, waits_for_others};
 use super::time::Time;
-use super::tracked::{Hold, StepStart, TrackedObject};
+use super::tracked::{Hold, TrackedObject};
 use super::{Command, Reconciler, ReportSubject};
-use crate::execute::{HookNote, ProgressKind, WorkerCommand};
+use crate::execute::{HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
 use engine::plan::ObjectBlock;
 use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Severity, Step};
@@ -18,12 +19,12 @@ use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Seve
 impl Reconciler {
     /// Records an adopted plan and the resulting state of each of its objects.
     pub(super) fn track_plan(&mut self, part: &PlanPart, nodes: Vec<(Step, bool)>) {
-        let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
         let as_wanted = self.created_as_desired(part, &nodes);
         let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
         for (step, is_running) in nodes {
             by_address.entry(step.address.clone()).or_default().push((step, is_running));
         }
+        let open: BTreeSet<Address> = by_address.keys().cloned().collect();
         let mut changes: BTreeMap<Address, Vec<Change>> = BTreeMap::new();
         for change in part.plan.changes.iter().cloned() {
             changes.entry(change.address.clone()).or_default().push(change);
@@ -43,7 +44,7 @@ impl Reconciler {
             self.track_object(part, address, own, steps);
         }
         for address in &as_wanted {
-            self.objects.entry(address).clear_in_flight();
+            self.objects.entry(address).in_flight = false;
         }
         for name in &part.names {
             let held_for_quota = |tracked: &TrackedObject| tracked.held_for() == Some(Reason::QuotaExceeded);
@@ -65,7 +66,7 @@ impl Reconciler {
         let requested = part.config.instances.get(address).map(|instance| instance.reconcile_requested.clone());
         // A requested reading that failed is still due.
         let is_unread = !was_read && requested.as_ref().is_some_and(|asked| *asked != tracked.requested);
-        let is_recorded = self.schedule.records().get(address).is_some_and(|stored| stored.record.current.is_some());
+        let is_recorded = self.index.records().get(address).is_some_and(|stored| stored.record.current.is_some());
         tracked.unread |= is_unread && is_recorded;
         let (deposed, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         tracked.instance = part.config.instances.get(address).cloned();
@@ -130,7 +131,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn handle_step_progress(&mut self, step: &Step, kind: ProgressKind) {
+    pub(super) fn handle_step_progress(&mut self, step: &Step, kind: ProgressKind, written: Written) {
         match kind {
             ProgressKind::Started => self.step_started(step),
             ProgressKind::Hook(note) => self.report_hook(step, note),
@@ -146,30 +147,24 @@ impl Reconciler {
                 let is_stalled = why.severity == Severity::Error;
                 self.set_state(step, StepState::Delayed { reason: why.reason, message: why.message(), is_stalled });
             }
-            ProgressKind::Finished => self.step_ended(step, StepState::Finished),
+            ProgressKind::Finished => self.step_ended(step, StepState::Finished, written),
             ProgressKind::Failed { reason, message, retryable } => {
-                self.step_ended(step, StepState::Failed { reason, message, retryable });
+                self.step_ended(step, StepState::Failed { reason, message, retryable }, written);
             }
-            ProgressKind::Superseded | ProgressKind::WaitInterrupted => self.step_withdrawn(step),
+            ProgressKind::Superseded | ProgressKind::WaitInterrupted => self.step_withdrawn(step, written),
             ProgressKind::Skipped { because_of } => self.set_state(step, StepState::Skipped(because_of)),
         }
         let address = &step.address;
         self.resources.changed.insert(address.name.clone());
-        let tracked = self.objects.get(address);
-        let is_over = tracked.is_none_or(|tracked| tracked.is_over(step));
-        if !tracked.is_some_and(TrackedObject::is_open) {
+        if !self.objects.get(address).is_some_and(TrackedObject::is_open) {
             self.clean_up(address);
-        }
-        if is_over {
-            self.planning.adopted.close(step);
+            self.planning.adopted.close(address);
             self.close_finished_plans();
         }
     }
 
     fn step_started(&mut self, step: &Step) {
         let address = &step.address;
-        let base = self.schedule.records().get(address).map(|stored| stored.version);
-        self.index.begin(address, base);
         let shared_fingerprint = self.index.shared_fingerprint(&address.name);
         tracing::debug!(namespace = &**self.namespace(), step = step.id(), "started");
         let tracked = self.objects.entry(address);
@@ -177,48 +172,38 @@ impl Reconciler {
         tracked.replace_remarks(BTreeSet::new());
         let desired_digest = tracked.desired_digest;
         let start = StepStart { step: step.clone(), at: self.now.time, desired_digest, shared_fingerprint };
-        tracked.started = Some(Box::new(start));
+        self.index.begin(address, Work::Step(start));
         if desired_digest != self.index.desired_digest(&address.name) {
             self.commands.push(Command::Execute(WorkerCommand::EndWait(step.clone())));
         }
         self.set_state(step, StepState::Running);
     }
 
-    /// Passes the record of the schedule to the index, unless another step of the object is running.
-    fn end_in_index(&mut self, address: &Address) {
-        if !self.schedule.is_running(address) {
-            self.index.end(address, self.schedule.records().get(address));
-        }
-    }
-
     /// A step was withdrawn because the desired state has changed, or its wait for readiness was ended. The object is
     /// planned again.
-    fn step_withdrawn(&mut self, step: &Step) {
+    fn step_withdrawn(&mut self, step: &Step, written: Written) {
         let address = &step.address;
-        self.end_in_index(address);
-        if let Some(tracked) = self.objects.get_mut(address) {
-            tracked.started = None;
-        }
+        self.index.end(address, written);
         self.set_state(step, StepState::Waiting);
-        self.sync_record(address);
         self.touch(&address.name);
         self.replan_component(step);
     }
 
-    fn step_ended(&mut self, step: &Step, state: StepState) {
+    fn step_ended(&mut self, step: &Step, state: StepState, written: Written) {
         let (address, now) = (&step.address, self.now.time);
-        let before = self.index.records().get(address).map(|stored| stored.record.uid.clone());
-        let own = self.schedule.records().get(address).cloned();
-        self.end_in_index(address);
+        let stored = self.index.records().get(address).cloned();
+        let before = stored.as_ref().map(|stored| stored.record.uid.clone());
+        let own = written.record(stored.as_ref()).cloned();
+        let start = self.index.records().started(address).cloned();
+        self.index.end(address, written);
         let failed = matches!(state, StepState::Failed { .. });
-        let start = self.objects.entry(address).started.take();
         if let StepState::Failed { reason, message, retryable } = &state {
             let (reason, message) = (*reason, message.clone());
             // Only at debug level: the status and an event report the failure.
             tracing::debug!(
                 namespace = &**self.namespace(), step = step.id(), %reason, retryable, "failed: {message}"
             );
-            self.hold_failed(address, ObjectBlock { reason, message }, *retryable, start.as_deref());
+            self.hold_failed(address, ObjectBlock { reason, message }, *retryable, start.as_ref());
         } else {
             let took = now - start.as_ref().map_or(now, |start| start.at);
             tracing::debug!(namespace = &**self.namespace(), step = step.id(), ?took, "finished");
@@ -241,7 +226,6 @@ impl Reconciler {
                 tracked.set_health(Health::Current);
             }
         }
-        self.sync_record(address);
         self.objects.watch(address);
         self.replan_component(step);
     }

@@ -103,7 +103,7 @@ impl Reconciler {
     /// The records, and the objects without a record that are being created or planned, or that are not valid. An object
     /// that is not valid also takes memory, so it counts until one of these names makes it valid.
     fn used_objects(&self, names: &BTreeSet<Arc<str>>) -> usize {
-        let records = self.schedule.records();
+        let records = self.index.records();
         let counts =
             |tracked: &TrackedObject, name| is_being_created(tracked) || (is_invalid(tracked) && !names.contains(name));
         let others = self.objects.all().filter(|(address, tracked)| counts(tracked, &address.name));
@@ -126,7 +126,7 @@ impl Reconciler {
         NamespaceQuota {
             budget: self.step_budget,
             per_minute: quota.steps_per_minute,
-            record_bytes: (self.index.record_bytes(), quota.record_bytes),
+            record_bytes: (self.index.records().size(), quota.record_bytes),
             now: self.now,
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::index::Work;
 use super::tracked::Hold;
 use super::{Command, Reconciler, RecoveryResult};
-use crate::execute::Recovery;
+use crate::execute::{Recovery, Written};
 use model::Stored;
 
 impl Reconciler {
@@ -21,10 +22,10 @@ impl Reconciler {
             let address = &stored.record.address;
             let fingerprint = self.index.fingerprint(address);
             let held = self.objects.entry(address).held(fingerprint, self.now.time).is_some();
-            if held || self.schedule.is_running(address) || !self.recovering.insert(address.clone()) {
+            if held || self.index.records().work_on(address).is_some() {
                 continue;
             }
-            self.index.begin(address, Some(stored.version));
+            self.index.begin(address, Work::Recovery);
             self.commands.push(Command::Recover(stored));
         }
     }
@@ -35,19 +36,15 @@ impl Reconciler {
         self.report_provider_warnings(&address, &warnings.iter().collect::<Vec<_>>());
         // Computed before the record changes: dependents may be connected through the old record only.
         let connected = self.index.component([address.name.clone()]);
-        self.recovering.remove(&address);
-        match &outcome {
-            Recovery::Resolved(stored) => self.schedule.record_changed(&address, Some(stored.clone())),
-            Recovery::Erased | Recovery::Missing => self.schedule.record_changed(&address, None),
-            Recovery::Blocked(..) => {}
-        }
         // Computed from the state that was judged: anything that the watch has delivered since ends the hold.
         let fingerprint = self.index.fingerprint(&address);
-        match outcome {
-            Recovery::Missing => self.index.end_with_missing_record(&address),
-            _ => self.index.end_recovery(&address, self.schedule.records().get(&address)),
-        }
-        self.sync_record(&address);
+        let written = match &outcome {
+            Recovery::Missing => Written::Missing,
+            Recovery::Resolved(stored) => Written::Record(stored.clone()),
+            Recovery::Erased => Written::Erased,
+            Recovery::Blocked(..) => Written::Nothing,
+        };
+        self.index.end(&address, written);
         match outcome {
             Recovery::Blocked(held, until) => {
                 tracing::warn!(

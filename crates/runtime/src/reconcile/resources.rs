@@ -293,7 +293,7 @@ impl Reconciler {
         let previous = index.published(name)?;
         let single = Address::single(name.clone());
         let is_known = |address: &Address, tracked: &TrackedObject| {
-            tracked.is_planned() || self.schedule.records().contains_key(address)
+            tracked.is_planned() || self.index.records().contains_key(address)
         };
         let of_family = followed.has_keys() || followed.extent == InstanceCount::Disabled;
         let mut all = self.objects.of(name).filter(|(address, tracked)| is_known(address, tracked));
@@ -304,7 +304,7 @@ impl Reconciler {
         }
         // An entry at the address of the Resource that has no object explains why the instances are not known.
         let stands_for_all = |address: &Address, tracked: &TrackedObject| {
-            *address == single && tracked.instance.is_none() && !self.schedule.records().contains_key(address)
+            *address == single && tracked.instance.is_none() && !self.index.records().contains_key(address)
         };
         let known = || self.objects.of(name).filter(|(address, tracked)| is_known(address, tracked));
         let gate = known().find(|(address, tracked)| stands_for_all(address, tracked));
@@ -345,7 +345,7 @@ impl Reconciler {
         let instance = tracked.instance.as_deref().unwrap_or(&followed.shared);
         let provider = instance.provider.as_ref().map(|provider| provider.name());
         let written = self.schedule.written(address);
-        let stored = written.or_else(|| self.schedule.records().get(address));
+        let stored = written.or_else(|| self.index.records().get(address));
         ObjectInput {
             instance,
             provider_is_rejected: provider.is_some_and(|name| self.provider_configs.is_rejected(name)),

@@ -16,7 +16,7 @@ impl Reconciler {
     /// desired state alone does not make it stale: its steps were correct a moment ago, and the newer state is planned
     /// next. But nothing is destroyed while a newer desired state is known, unless changes continue for too long.
     pub(super) fn is_stale(&mut self, part: &PlanPart) -> bool {
-        let records = self.schedule.records();
+        let records = self.index.records();
         let version = |address| records.get(address).map(|stored| stored.version);
         if part.addresses.iter().any(|address| version(address) != part.versions.get(address).copied()) {
             self.discard_stale(part);

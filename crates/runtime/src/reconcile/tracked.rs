@@ -26,16 +26,14 @@ pub(super) struct TrackedObject {
     pub(super) dependencies: Arc<[Address]>,
     /// Its steps in the current or the last plan.
     pub(super) steps: Steps<StepState>,
-    /// Running steps that the plan repeats: the end of the first run is not the end of the step.
-    repeated: Steps<()>,
-    /// Steps that were running when the plan was computed.
-    in_flight: Steps<()>,
-    /// One of them has ended, and no plan covers its outcome yet.
+    /// The running step, if the plan repeats it: the end of the first run is not the end of the step.
+    repeated: Option<Step>,
+    /// Its running step was running when the plan was computed, and its outcome may differ from the plan.
+    pub(super) in_flight: bool,
+    /// That step has ended, and no plan covers its outcome yet.
     needs_replan: bool,
     /// The desired digest of the last plan.
     pub(super) desired_digest: u64,
-    /// The start of its running step: an object has at most one.
-    pub(super) started: Option<Box<StepStart>>,
     /// What it was warned of. Most objects have no warnings.
     pub(super) warnings: Option<Box<Warnings>>,
     /// The fingerprint at which the object was found up to date.
@@ -102,16 +100,6 @@ impl MadeChanges {
     }
 }
 
-/// When a step started, and for which desired digest and shared fingerprint.
-#[derive(Debug)]
-pub(super) struct StepStart {
-    /// The step as it started.
-    pub(super) step: Step,
-    pub(super) at: Time,
-    pub(super) desired_digest: u64,
-    pub(super) shared_fingerprint: u64,
-}
-
 /// Why an object is held, until when, and for which fingerprint.
 #[derive(Clone, Debug)]
 pub(super) struct Hold {
@@ -167,18 +155,15 @@ impl TrackedObject {
     /// the reason is not reported again at once.
     pub(super) fn set_steps(&mut self, nodes: Vec<(Step, bool)>) {
         let earlier = std::mem::take(&mut self.steps);
-        self.repeated.clear();
-        self.in_flight.clear();
+        self.repeated = None;
+        self.in_flight = nodes.iter().any(|(_, is_running)| *is_running);
         self.needs_replan = false;
         for (step, is_running) in nodes {
             let delayed = earlier.get(&step).filter(|state| matches!(state, StepState::Delayed { .. }));
             let running = delayed.cloned().unwrap_or(StepState::Running);
-            if is_running {
-                self.in_flight.insert(step.clone(), ());
-            }
             if self.steps.get(&step).is_some() {
                 self.steps.insert(step.clone(), running);
-                self.repeated.insert(step, ());
+                self.repeated = Some(step);
             } else {
                 self.steps.insert(step, if is_running { running } else { StepState::Waiting });
             }
@@ -188,36 +173,20 @@ impl TrackedObject {
     pub(super) fn set(&mut self, step: &Step, state: StepState) {
         let ended = !state.is_open();
         let failed = matches!(state, StepState::Failed { .. });
-        let comes_again = ended && self.repeated.remove(step).is_some() && !failed;
+        let comes_again = ended && self.repeated.take_if(|repeated| repeated == step).is_some() && !failed;
         self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
     }
 
-    /// Whether steps of the object were running when the last plan was computed, whose outcome may differ from the
-    /// plan.
-    pub(super) fn has_in_flight(&self) -> bool {
-        self.in_flight.values().next().is_some()
-    }
-
-    /// The running steps result in the desired state of the last plan.
-    pub(super) fn clear_in_flight(&mut self) {
-        self.in_flight.clear();
-    }
-
-    /// Removes an ended step. Returns whether it was running when the last plan was computed.
-    pub(super) fn end_in_flight(&mut self, step: &Step) -> bool {
-        let was_fixed = self.in_flight.remove(step).is_some();
+    /// The running step has ended. Returns whether it was running when the last plan was computed.
+    pub(super) fn end_in_flight(&mut self) -> bool {
+        let was_fixed = std::mem::take(&mut self.in_flight);
         self.needs_replan |= was_fixed;
         was_fixed
     }
 
     /// Whether the last plan is incomplete for this object: steps of an earlier plan were running when it was computed.
     pub(super) fn awaits_plan(&self) -> bool {
-        self.needs_replan || self.has_in_flight()
-    }
-
-    /// Whether the step has ended.
-    pub(super) fn is_over(&self, step: &Step) -> bool {
-        !self.steps.get(step).is_some_and(StepState::is_open)
+        self.needs_replan || self.in_flight
     }
 
     /// Whether a step is waiting or running.
@@ -337,10 +306,10 @@ mod tests {
         tracked.set_steps(vec![(step.clone(), false), (step.clone(), true)]);
         assert_eq!(tracked.steps.get(&step), Some(&StepState::Running));
         tracked.set(&step, StepState::Finished);
-        assert!(tracked.is_open() && !tracked.is_over(&step));
+        assert!(tracked.is_open());
         tracked.set(&step, StepState::Running);
         tracked.set(&step, StepState::Finished);
-        assert!(tracked.is_over(&step));
+        assert!(!tracked.is_open());
     }
 
     #[test]

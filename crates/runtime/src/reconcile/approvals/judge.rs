@@ -142,14 +142,14 @@ impl Reconciler {
         let is_interrupted = |(address, stored): (&Address, &Stored)| {
             stored.record.intent.is_some() && !self.objects.get(address).is_some_and(TrackedObject::is_open)
         };
-        connected.iter().any(|name| {
-            self.planning.is_unplanned(name) || in_family(self.schedule.records(), name).any(is_interrupted)
-        })
+        connected
+            .iter()
+            .any(|name| self.planning.is_unplanned(name) || in_family(self.index.records(), name).any(is_interrupted))
     }
 
     /// Whether a change of an object runs, is about to run, or was interrupted by a crash.
     fn is_running(&self, address: &Address) -> bool {
-        let record = self.schedule.records().get(address);
+        let record = self.index.records().get(address);
         let is_interrupted = record.is_some_and(|stored| stored.record.intent.is_some());
         is_interrupted || self.objects.get(address).is_some_and(TrackedObject::is_open)
     }
@@ -157,7 +157,7 @@ impl Reconciler {
     /// Whether a change was made with this approval, which uses it up. That nothing is left to change does not count: the
     /// change may only be prevented for now.
     pub(super) fn is_made(&self, approver: &Approver, change: &ChangeDigest) -> bool {
-        let record = self.schedule.records().get(&change.address).map(|stored| &stored.record);
+        let record = self.index.records().get(&change.address).map(|stored| &stored.record);
         let kind = match change.action {
             Action::Destroy => return record.is_none(),
             Action::Update => ChangeKind::Update,
@@ -171,13 +171,13 @@ impl Reconciler {
     fn is_at_rest(&self, address: &Address) -> bool {
         match self.objects.get(address) {
             Some(tracked) => tracked.up_to_date.is_some() && !tracked.has_trouble() && tracked.held_for().is_none(),
-            None => !self.schedule.records().contains_key(address),
+            None => !self.index.records().contains_key(address),
         }
     }
 
     /// Whether an approved change is still to be made, or has begun.
     fn is_due(&self, approver: &Approver, change: &ChangeDigest) -> bool {
-        let record = self.schedule.records().get(&change.address).map(|stored| &stored.record);
+        let record = self.index.records().get(&change.address).map(|stored| &stored.record);
         let begun =
             record.filter(|record| record.replacement_pending).and_then(|record| record.approved_object.as_ref());
         let has_begun = begun.is_some_and(|object| object.uses.contains(&approver.use_of(change)));

@@ -16,7 +16,7 @@ impl Index {
     /// As [`Self::fingerprint`], with a known [`Self::shared_fingerprint`].
     pub fn fingerprint_of(&self, address: &Address, shared: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (shared, address, self.version(address)).hash(&mut hasher);
+        (shared, address, self.records.version(address)).hash(&mut hasher);
         hasher.finish()
     }
 

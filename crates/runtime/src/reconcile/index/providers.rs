@@ -212,7 +212,7 @@ impl Index {
         for (name, entry) in self.entries.iter().filter(|(_, entry)| is_served(&entry.instance)) {
             add(&provider_config_name(&entry.instance), name);
         }
-        for (address, stored) in &self.records {
+        for (address, stored) in self.records.iter() {
             let record = &stored.record;
             let objects = record.current.iter().chain(record.deposed.values()).map(Arc::as_ref);
             let planned = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
@@ -277,7 +277,7 @@ impl Index {
     pub(super) fn wake_dependents(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
         let served = |entry: &&Entry| self.providers.version_for(&entry.instance).is_some() && which(&entry.instance);
         let names: Vec<_> = self.entries.values().filter(served).map(|one| one.instance.address.name.clone()).collect();
-        self.to_plan.extend(names.iter().cloned());
+        self.changes.names.extend(names.iter().cloned());
         names
     }
 }

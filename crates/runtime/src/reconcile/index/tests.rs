@@ -2,8 +2,10 @@ mod families;
 mod records;
 
 use super::*;
+use crate::execute::Written;
+use crate::reconcile::time::Time;
 use engine::load::{MovedFrom, Reference};
-use model::{Holder, Intent, Operation, Path, PlannedObject, Record, RecordedObject};
+use model::{Holder, Intent, Operation, Path, PlannedObject, Record, RecordedObject, Step};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
     let reference = |target: &&str| Reference {
@@ -47,6 +49,11 @@ fn record(name: &str, version: u64, used: &[&str]) -> Stored {
     Stored { record: Arc::new(record), version: Version(version) }
 }
 
+fn step() -> Work {
+    let step = Step { address: Address::single("a"), deposed: None, operation: Operation::Create, replaces: false };
+    Work::Step(StepStart { step, at: Time::default(), desired_digest: 0, shared_fingerprint: 0 })
+}
+
 fn index(events: impl IntoIterator<Item = Event>) -> Index {
     let mut index = Index::new("shop".into(), 0);
     for event in events {
@@ -59,7 +66,7 @@ fn index(events: impl IntoIterator<Item = Event>) -> Index {
 #[track_caller]
 fn wakes(index: &mut Index, event: Event, expected: &[&str]) {
     index.apply(event);
-    let (names, _) = index.take_changes();
+    let names = index.take_changes().names;
     assert_eq!(names.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), expected);
 }
 
@@ -205,8 +212,8 @@ fn a_new_list_removes_missing_objects_except_newer_own_writes() {
     ]);
     index.apply(Event::RecordsRelisting);
     index.apply(Event::ResourcesRelisting);
-    index.begin(&Address::single("b"), Some(Version(6)));
-    index.end(&Address::single("b"), Some(&record("b", 8, &[])));
+    index.begin(&Address::single("b"), step());
+    index.end(&Address::single("b"), Written::Record(record("b", 8, &[])));
     index.apply(Event::RecordsListed);
     index.apply(Event::ResourcesListed);
     assert_eq!(index.records().keys().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
@@ -217,8 +224,8 @@ fn a_new_list_removes_missing_objects_except_newer_own_writes() {
 fn marks_count_as_written_until_the_watch_confirms_them() {
     let mut index = index([applied(resource("a", 1, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, None);
-    index.end(&address, Some(&record("a", 5, &[])));
+    index.begin(&address, step());
+    index.end(&address, Written::Record(record("a", 5, &[])));
     index.apply(applied(resource("a", 2, &[])));
     assert!(index.instance("a").unwrap().has_finalizer);
     index.apply(applied(marked(resource("a", 2, &[]))));
@@ -232,10 +239,10 @@ fn a_removed_record_says_nothing_about_the_next_resource_of_the_name() {
     let next = |instance: Instance| Instance { uid: "uid-of-the-next".into(), has_finalizer: true, ..instance };
     let mut index = index([applied(marked(resource("a", 1, &[]))), Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, Some(Version(5)));
+    index.begin(&address, step());
     index.apply(Event::ResourceDeleted("a".into()));
     index.apply(applied(next(resource("a", 1, &[]))));
-    index.end(&address, None);
+    index.end(&address, Written::Erased);
     assert!(index.instance("a").unwrap().has_finalizer);
 }
 
@@ -244,8 +251,8 @@ fn the_marks_of_a_resource_that_has_adopted_a_record_count_as_removed_with_it() 
     let next = |instance: Instance| marked(Instance { uid: "uid-of-the-next".into(), ..instance });
     let mut index = index([applied(next(resource("a", 1, &[]))), Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, Some(Version(5)));
-    index.end(&address, None);
+    index.begin(&address, step());
+    index.end(&address, Written::Erased);
     assert!(!index.instance("a").unwrap().has_finalizer);
 }
 
@@ -273,8 +280,9 @@ fn a_planned_deletion_does_not_plan_neighbors_that_are_being_deleted() {
     let deleting = |name, references: &[&str]| Instance { deleting: true, ..resource(name, 1, references) };
     let mut index =
         index([applied(deleting("a", &[])), applied(deleting("b", &["a"])), applied(resource("c", 1, &["a"]))]);
-    wakes(&mut index, Event::ResourceDeleted("a".into()), &["c"]);
-    assert_eq!(index.take_removed().into_iter().collect::<Vec<_>>(), ["a".into()]);
+    index.apply(Event::ResourceDeleted("a".into()));
+    let Changes { names, removed, .. } = index.take_changes();
+    assert_eq!((names, removed), (["c".into()].into(), ["a".into()].into()));
     index.apply(Event::RecordApplied(record("b", 4, &[])));
     index.take_changes();
     wakes(&mut index, Event::ResourceDeleted("b".into()), &["a", "b"]);
@@ -384,7 +392,7 @@ fn a_restart_reads_inputs_again() {
     index.apply(applied(reader("a", "one")));
     index.apply(holding(&[("one", "1")]));
     index.take_desired_inputs();
-    index.restart(|_| false);
+    index.restart(|_, _| false);
     assert_eq!(index.take_desired_inputs(), Some(BTreeSet::from([input_key()])));
     assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, model::Reason::Waiting);
 }

@@ -12,10 +12,6 @@ impl<T> Steps<T> {
         self.place(step).ok().map(|at| &self.0[at].1)
     }
 
-    pub fn get_mut(&mut self, step: &Step) -> Option<&mut T> {
-        self.place(step).ok().map(|at| &mut self.0[at].1)
-    }
-
     pub fn insert(&mut self, step: Step, known: T) {
         match self.place(&step) {
             Ok(at) => self.0[at].1 = known,
@@ -24,16 +20,6 @@ impl<T> Steps<T> {
                 self.0.insert(at, (step, known));
             }
         }
-    }
-
-    pub fn remove(&mut self, step: &Step) -> Option<T> {
-        let (_, known) = self.0.remove(self.place(step).ok()?);
-        self.0.shrink_to_fit();
-        Some(known)
-    }
-
-    pub fn clear(&mut self) {
-        self.0 = Vec::new();
     }
 
     pub fn is_empty(&self) -> bool {

@@ -51,8 +51,8 @@ fn a_removed_instance_in_a_late_index_is_not_lost() {
         Event::FamilyApplied(family(&[0], 3)),
     ]);
     let address: Address = "web[0]".parse().unwrap();
-    index.begin(&address, Some(Version(2)));
-    index.end(&address, None);
+    index.begin(&address, step());
+    index.end(&address, Written::Erased);
     assert_eq!(indexed(&index), Vec::<String>::new());
     index.apply(Event::FamilyDeleted("web".into(), Version(4)));
     index.apply(Event::RecordDeleted(address, Version(5)));
@@ -67,10 +67,10 @@ fn a_family_keeps_its_marks_until_its_last_record_is_removed() {
         Event::RecordApplied(record_at("web[1]", 3)),
         Event::FamilyApplied(family(&[0, 1], 4)),
     ]);
-    for (address, version, has_finalizer) in [("web[0]", 2, true), ("web[1]", 3, false)] {
+    for (address, has_finalizer) in [("web[0]", true), ("web[1]", false)] {
         let address = address.parse().unwrap();
-        index.begin(&address, Some(Version(version)));
-        index.end(&address, None);
+        index.begin(&address, step());
+        index.end(&address, Written::Erased);
         assert_eq!(index.instance("web").unwrap().has_finalizer, has_finalizer);
     }
 }
@@ -81,8 +81,8 @@ fn a_family_that_lost_its_index_keeps_its_marks_without_its_last_record() {
         let mut index = index([applied(marked(resource("web", 1, &[]))), Event::RecordApplied(record_at("web[0]", 2))]);
         rebuilt.into_iter().for_each(|family| index.apply(Event::FamilyApplied(family)));
         let address = "web[0]".parse().unwrap();
-        index.begin(&address, Some(Version(2)));
-        index.end(&address, None);
+        index.begin(&address, step());
+        index.end(&address, Written::Erased);
         assert!(index.instance("web").unwrap().has_record_annotation());
     }
 }

@@ -7,9 +7,9 @@ use model::DeposedKey;
 fn events_up_to_the_own_version_are_ignored() {
     let mut index = index([applied(resource("a", 1, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, None);
+    index.begin(&address, step());
     wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &[]);
-    index.end(&address, Some(&record("a", 7, &[])));
+    index.end(&address, Written::Record(record("a", 7, &[])));
     wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
     wakes(&mut index, Event::RecordApplied(record("a", 7, &[])), &[]);
     assert_eq!(index.records()[&address].version, Version(7));
@@ -20,35 +20,65 @@ fn events_up_to_the_own_version_are_ignored() {
 fn a_write_of_another_process_during_a_step_counts_after_it() {
     let mut index = index([]);
     let address = Address::single("a");
-    index.begin(&address, None);
+    index.begin(&address, step());
     index.apply(Event::RecordApplied(record("a", 9, &["b"])));
-    index.end(&address, Some(&record("a", 7, &[])));
-    let (names, foreign) = index.take_changes();
-    assert!(names.contains("a") && foreign.contains(&address));
+    index.end(&address, Written::Record(record("a", 7, &[])));
+    assert!(index.take_changes().names.contains("a") && index.take_changed_records().contains(&address));
     assert_eq!(index.records()[&address].version, Version(9));
 }
 
 #[test]
-fn a_record_that_a_step_did_not_know_exists_after_it() {
-    let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
+fn only_changes_that_no_step_made_outdate_what_was_planned() {
+    let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    // It was written between the plan and the step, which fails because of it.
-    index.begin(&address, None);
-    index.end(&address, None);
-    assert_eq!(index.records()[&address].version, Version(5));
-    wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &["a"]);
-    // The same, with an older version that the step did know and removes.
-    index.begin(&address, Some(Version(4)));
-    index.end(&address, None);
-    assert_eq!(index.records()[&address].version, Version(6));
+    let outdated = |index: &mut Index| !index.take_changed_records().is_empty();
+    assert!(outdated(&mut index));
+    index.begin(&address, step());
+    index.end(&address, Written::Record(record("a", 6, &["b"])));
+    index.apply(Event::RecordApplied(record("a", 7, &["b"])));
+    assert!(!outdated(&mut index), "it was written again as it is");
+    index.begin(&address, Work::Recovery);
+    index.apply(Event::RecordApplied(record("a", 8, &["b"])));
+    index.end(&address, Written::Nothing);
+    assert!(!outdated(&mut index));
+    index.begin(&address, Work::Recovery);
+    index.end(&address, Written::Record(record("a", 9, &[])));
+    assert!(outdated(&mut index));
+    index.begin(&address, Work::Recovery);
+    index.end(&address, Written::Missing);
+    assert!(outdated(&mut index) && index.records().is_empty());
+}
+
+#[test]
+fn records_of_the_same_object_are_found_until_their_object_changes() {
+    let with_id = |name: &str, id: &str, version| {
+        let mut stored = record(name, version, &[]);
+        let value = Value::map([("id", Value::String(id.into()))]);
+        let object = Arc::new(RecordedObject { value, ..RecordedObject::default() });
+        Arc::make_mut(&mut stored.record).current = Some(object);
+        stored
+    };
+    let [a, b, c] = [("a", "1"), ("b", "2"), ("c", "1")].map(|(name, id)| with_id(name, id, 5));
+    let mut index = index([&a, &b, &c].map(|stored| Event::RecordApplied(stored.clone())));
+    let others = |index: &Index, record: &Stored| {
+        let others = index.records().others_of_object(&record.record);
+        others.map(|stored| stored.record.address.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!((others(&index, &a), others(&index, &b)), (vec!["c".to_owned()], Vec::new()));
+    index.apply(Event::RecordApplied(with_id("b", "1", 6)));
+    index.apply(Event::RecordDeleted(Address::single("c"), Version(6)));
+    assert_eq!(others(&index, &a), ["b"]);
+    assert_eq!(index.records().objects().values().collect::<Vec<_>>(), [&2]);
+    ["a", "b"].into_iter().for_each(|name| index.apply(Event::RecordDeleted(Address::single(name), Version(7))));
+    assert!(index.records().objects().is_empty() && others(&index, &a).is_empty());
 }
 
 #[test]
 fn late_events_do_not_restore_an_erased_record() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, Some(Version(5)));
-    index.end(&address, None);
+    index.begin(&address, step());
+    index.end(&address, Written::Erased);
     wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
     assert!(index.records().is_empty());
     assert!(!index.is_empty(), "a new index would take the next late event for a new record");
@@ -63,11 +93,11 @@ fn late_events_do_not_restore_an_erased_record() {
 fn a_record_that_is_deleted_and_listed_during_a_step_and_restored_later_exists() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, Some(Version(5)));
+    index.begin(&address, step());
     index.apply(Event::RecordDeleted(address.clone(), Version(7)));
     index.apply(Event::RecordsRelisting);
     index.apply(Event::RecordsListed);
-    index.end(&address, None);
+    index.end(&address, Written::Erased);
     assert!(index.records().is_empty());
     wakes(&mut index, Event::RecordApplied(record("a", 8, &[])), &["a"]);
     assert_eq!(index.records()[&address].version, Version(8));
@@ -77,18 +107,18 @@ fn a_record_that_is_deleted_and_listed_during_a_step_and_restored_later_exists()
 fn a_list_removes_a_record_that_a_running_step_has_written() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, Some(Version(5)));
+    index.begin(&address, step());
     index.apply(Event::RecordApplied(record("a", 6, &[])));
     index.apply(Event::RecordsRelisting);
     index.apply(Event::RecordsListed);
-    index.end(&address, Some(&record("a", 6, &[])));
+    index.end(&address, Written::Record(record("a", 6, &[])));
     assert!(index.records().is_empty());
     // The record of a create.
-    index.begin(&address, None);
+    index.begin(&address, step());
     index.apply(Event::RecordApplied(record("a", 8, &[])));
     index.apply(Event::RecordsRelisting);
     index.apply(Event::RecordsListed);
-    index.end(&address, Some(&record("a", 8, &[])));
+    index.end(&address, Written::Record(record("a", 8, &[])));
     assert!(index.records().is_empty());
 }
 
@@ -97,19 +127,19 @@ fn a_read_corrects_what_the_watch_did_not_deliver() {
     let address = Address::single("a");
     let read = |known, found| Event::RecordRead { address: Address::single("a"), known, found };
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
-    let known = index.known_record(&address);
+    let known = index.records().known(&address);
     wakes(&mut index, read(known, None), &["a"]);
     assert!(index.records().is_empty());
     wakes(&mut index, read(known, Some(record("a", 5, &[]))), &[]);
     assert!(index.records().is_empty(), "the index has changed since the read began");
-    let unknown = index.known_record(&address);
+    let unknown = index.records().known(&address);
     wakes(&mut index, read(unknown, Some(record("a", 5, &[]))), &[]);
     assert!(index.records().is_empty(), "the watch may have delivered the deletion of what was read");
 
     index.apply(Event::RecordApplied(record("a", 7, &[])));
-    index.begin(&address, Some(Version(7)));
-    index.end(&address, None);
-    let erased = index.known_record(&address);
+    index.begin(&address, step());
+    index.end(&address, Written::Erased);
+    let erased = index.records().known(&address);
     assert_eq!(erased, KnownRecord::Erased(Version(7)));
     wakes(&mut index, read(erased, Some(record("a", 9, &[]))), &["a"]);
     assert_eq!(index.records()[&address].version, Version(9));
@@ -123,26 +153,26 @@ fn an_event_about_an_erased_record_causes_a_read() {
     let mut index = index([]);
     let address = Address::single("a");
     index.apply(Event::RecordsRelisting);
-    index.begin(&address, None);
-    index.end(&address, Some(&record("a", 5, &[])));
-    index.begin(&address, Some(Version(5)));
-    index.end(&address, None);
+    index.begin(&address, step());
+    index.end(&address, Written::Record(record("a", 5, &[])));
+    index.begin(&address, step());
+    index.end(&address, Written::Erased);
     index.apply(Event::RecordsListed);
     index.take_changes();
     wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &[]);
     assert!(index.take_unconfirmed().is_empty(), "a late event");
     index.apply(Event::RecordsRelisting);
-    assert_eq!(index.known_record(&address), KnownRecord::Unknown, "the list shows the removal");
+    assert_eq!(index.records().known(&address), KnownRecord::Unknown, "the list shows the removal");
     index.apply(Event::RecordsListed);
 
     index.apply(Event::RecordApplied(record("a", 7, &[])));
-    index.begin(&address, Some(Version(7)));
-    index.end(&address, None);
+    index.begin(&address, step());
+    index.end(&address, Written::Erased);
     index.take_changes();
     wakes(&mut index, Event::RecordApplied(record("a", 9, &[])), &[]);
     assert!(index.records().is_empty());
     assert_eq!(index.take_unconfirmed(), BTreeSet::from([address.clone()]));
-    let known = index.known_record(&address);
+    let known = index.records().known(&address);
     let read = Event::RecordRead { address: address.clone(), known, found: Some(record("a", 9, &[])) };
     wakes(&mut index, read, &["a"]);
     assert_eq!(index.records()[&address].version, Version(9));
@@ -152,10 +182,10 @@ fn an_event_about_an_erased_record_causes_a_read() {
 fn a_late_deletion_does_not_remove_a_newer_own_record() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    index.begin(&address, Some(Version(5)));
-    index.end(&address, None);
-    index.begin(&address, None);
-    index.end(&address, Some(&record("a", 9, &[])));
+    index.begin(&address, step());
+    index.end(&address, Written::Erased);
+    index.begin(&address, step());
+    index.end(&address, Written::Record(record("a", 9, &[])));
     wakes(&mut index, Event::RecordDeleted(address.clone(), Version(7)), &[]);
     assert_eq!(index.records()[&address].version, Version(9));
 }
@@ -171,9 +201,9 @@ fn the_dependencies_of_a_destroyed_deposed_object_are_planned() {
     let events = [applied(marked(resource("app", 1, &[]))), applied(resource("db", 1, &[]))];
     let mut index = index(events.into_iter().chain([Event::RecordApplied(replaced)]));
     let app = Address::single("app");
-    index.begin(&app, Some(Version(3)));
-    index.end(&app, Some(&Stored { version: Version(4), ..current }));
-    let (names, _) = index.take_changes();
+    index.begin(&app, step());
+    index.end(&app, Written::Record(Stored { version: Version(4), ..current }));
+    let names = index.take_changes().names;
     assert!(names.contains("db"), "{names:?}");
 }
 
