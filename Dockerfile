@@ -21,6 +21,7 @@ COPY crates/runtime/Cargo.toml crates/runtime/
 COPY crates/controller/Cargo.toml crates/controller/
 COPY crates/migrate/Cargo.toml crates/migrate/
 COPY crates/testkit/Cargo.toml crates/testkit/
+COPY crates/version/Cargo.toml crates/version/
 COPY crates/cty/Cargo.toml crates/cty/
 COPY crates/hcl/Cargo.toml crates/hcl/
 COPY crates/language/Cargo.toml crates/language/

@@ -7,7 +7,7 @@ pub use controller::ui;
 pub use drivers as driver;
 pub use engine::{graph, load, plan};
 pub use runtime::{execute, pipeline, reconcile, store};
-pub use tfprovider::{cty, install, plugin};
-pub use {api, controller, migrate, model, process};
+pub use tfprovider::{install, plugin, schema};
+pub use {api, controller, cty, migrate, model, process};
 
 pub mod cli;

@@ -18,11 +18,12 @@ pub use explain::run as explain_type;
 use super::failure::Failure;
 use super::local;
 use super::options::Files;
+use drivers::provider::requirement;
 use engine::load::Config;
-use model::{Provider, Severity, errors};
+use model::{Provider, errors};
 use tfprovider::install::{InstallError, InstalledProvider, Installer};
 use tfprovider::plugin::schema::{IdentitySchema, ProviderSchema};
-use tfprovider::plugin::{Client, Launch};
+use tfprovider::plugin::{Client, Launch, Severity};
 
 /// Returns the providers that the manifests require, sorted by name.
 fn required_providers(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {
@@ -60,7 +61,8 @@ struct Schemas {
 
 /// Installs and starts a provider to read its schemas.
 async fn schemas(installer: &Installer, provider: &Provider) -> anyhow::Result<(InstalledProvider, Schemas)> {
-    let installed = installer.install_and_lock(provider).await.map_err(|error| install_error(provider, error))?;
+    let installed =
+        installer.install_and_lock(&requirement(provider)).await.map_err(|error| install_error(provider, error))?;
     let client = Client::start(&Launch::new(provider.name.to_string(), installed.program.clone())).await?;
     let response = client.schema().await;
     let identities = client.identity_schemas().await;

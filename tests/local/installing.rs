@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use origins::{ELSEWHERE, HERE, network_mirror, oci_mirror, registry, zip_path};
+use purlin::driver::provider::requirement;
 use purlin::install::{Credentials, InstallError, InstallOptions, InstalledProvider, Installer, LOCK_FILE, LockFile};
 use purlin::model::Provider;
 use serde_json::{Value as Json, json};
@@ -38,7 +39,7 @@ impl World {
 
     /// Installs a provider with a new installer, as a new process does.
     async fn install(&self, provider: &Provider) -> Result<InstalledProvider, InstallError> {
-        Installer::new(self.options()).install_and_lock(provider).await
+        Installer::new(self.options()).install_and_lock(&requirement(provider)).await
     }
 
     fn with_token(&self, token: &str) -> InstallOptions {
@@ -58,7 +59,7 @@ impl World {
 
     fn locked(&self, provider: &Provider) -> Option<String> {
         let lock = LockFile::read(&self.directory.path().join(LOCK_FILE)).unwrap();
-        lock.get(provider).map(|locked| locked.version.to_string())
+        lock.get(&provider.source).map(|locked| locked.version.to_string())
     }
 
     /// Returns the names of all files in the cache that are not locks.
@@ -126,7 +127,7 @@ async fn a_downloaded_package_is_used_without_the_network() {
 
     // The lock also contains packages of other platforms, because the whole list of checksums is signed.
     let lock = LockFile::read(&world.directory.path().join(LOCK_FILE)).unwrap();
-    let locked = lock.get(&thing).unwrap();
+    let locked = lock.get(&thing.source).unwrap();
     assert_eq!((locked.version.to_string(), locked.hashes.len()), ("1.2.0".to_owned(), 3));
     assert_eq!(locked.constraint, "~> 1.0");
 
@@ -333,7 +334,7 @@ async fn a_token_is_sent_only_to_its_host() {
         ..world.with_token("s3cret")
     });
     world.site.put(zip_path("1.0.0", HERE), Answer::status(302).with("Location", &elsewhere.url("/x.zip")));
-    installer.install_and_lock(&world.thing("")).await.unwrap();
+    installer.install_and_lock(&requirement(&world.thing(""))).await.unwrap();
     let requests = world.site.requests();
     let with_token = |request: &&Request| request.authorization.as_deref() == Some("Bearer s3cret");
     let authorized: Vec<&str> = requests.iter().filter(with_token).map(|request| request.path.as_str()).collect();
@@ -342,7 +343,10 @@ async fn a_token_is_sent_only_to_its_host() {
     assert_eq!(elsewhere.requests(), [Request { path: "/x.zip".into(), authorization: None }]);
     // The error names the variable of a wrong token and does not show the token.
     world.site.change("/v1/providers/acme/thing/versions", |answer| *answer = Answer::status(401));
-    let error = Installer::new(world.with_token("wr0ng")).install(&world.thing("> 1.0.0"), None).await.unwrap_err();
+    let error = Installer::new(world.with_token("wr0ng"))
+        .install(&requirement(&world.thing("> 1.0.0")), None)
+        .await
+        .unwrap_err();
     let hint = error.hint.clone().unwrap();
     assert!(error.message.contains("the credentials were rejected (401)") && hint.contains("TF_TOKEN_"), "{error}");
     assert!(!format!("{error:?}").contains("wr0ng"));
@@ -386,7 +390,7 @@ async fn an_untrusted_certificate_is_rejected() {
     let world = World::new().await;
     registry(&world.site, &["1.0.0"], "valid");
     let options = InstallOptions { roots: Vec::new(), ..world.options() };
-    let error = Installer::new(options).install_and_lock(&world.thing("")).await.unwrap_err();
+    let error = Installer::new(options).install_and_lock(&requirement(&world.thing(""))).await.unwrap_err();
     assert!(error.message.to_lowercase().contains("certificate"), "{error}");
 }
 
@@ -405,7 +409,7 @@ async fn a_network_mirror_serves_providers_of_all_registries() {
     );
     assert_eq!(hint, "available: 1.1.0, 1.0.0");
     let foreign = InstallOptions { platform: ELSEWHERE.parse().unwrap(), ..world.options() };
-    let error = Installer::new(foreign).install(&mirrored("1.1.0"), None).await.unwrap_err();
+    let error = Installer::new(foreign).install(&requirement(&mirrored("1.1.0")), None).await.unwrap_err();
     let (message, hint) = world.describe(&error);
     assert_eq!(message, "spec.version: example.com/acme/thing 1.1.0 has no package for darwin_arm64");
     assert_eq!(hint, "packages exist for linux_amd64");

@@ -12,7 +12,7 @@ const PURITY: &[(&str, bool)] = &[
     ("api", true),
     ("engine", true),
     ("engine/load/source", false),
-    ("tfprovider/cty", true),
+    ("tfprovider/schema", true),
     ("runtime/execute/schedule", true),
     ("runtime/reconcile", true),
     ("migrate", true),

@@ -197,7 +197,7 @@ impl Attribute {
                 let object = Type::object_with_optional(types, optional);
                 Nesting::parse(inner.get("nesting_mode")?.as_str()?)?.of(object)
             }
-            None => Type::from_json(json.get("type")?)?,
+            None => Type::from_json(json.get("type")?.to_string().as_bytes()).ok()?,
         };
         Some(Self {
             ty,

@@ -66,6 +66,7 @@ use crate::ui::server::Server;
 use api::RawObject;
 use drivers::hook::job::JobHooks;
 use drivers::kubernetes_object::{KubernetesObject, OwnerScope};
+use drivers::provider::requirement;
 use drivers::{Confinement, ObjectChange, ProviderOptions, Providers, Registry, RunnerPods, RunnerSettings};
 use engine::load::ProviderSpec;
 use model::Holder;
@@ -258,7 +259,7 @@ fn report_provider(
     move |object, spec| {
         let observed = ObservedProvider::of(object, spec);
         // Before the Provider is used: the locked version is installed again.
-        installer.set_locked(&spec.provider, observed.locked());
+        installer.set_locked(&requirement(&spec.provider), observed.locked());
         // The receiver may be dropped during shutdown.
         let _ = send.send(observed);
     }

@@ -141,7 +141,7 @@ fn to_object(value: &Value, wanted: &ObjectType, is_unsafe: bool) -> Result<Valu
     let entries = value.as_entries().cloned().unwrap_or_default();
     let attributes = wanted.attributes.iter().map(|(name, to)| {
         let converted = match entries.get(name) {
-            Some(item) => within(Step::Attribute(name.clone()), part(item, to, is_unsafe))?,
+            Some(item) => within(Step::Name(name.clone()), part(item, to, is_unsafe))?,
             None => Value::null(to.without_optional()),
         };
         Ok((name.clone(), converted))
@@ -154,9 +154,9 @@ fn from_map(value: &Value, wanted: &ObjectType, is_unsafe: bool) -> Result<Value
     let attributes = wanted.attributes.iter().map(|(name, to)| {
         let converted = match entries.get(name) {
             Some(item) if item.ty() != to && !can_convert(item.ty(), to, is_unsafe) => {
-                return Err(mismatch(item.ty(), to).inside(Step::Key(name.clone())));
+                return Err(mismatch(item.ty(), to).inside(Step::Name(name.clone())));
             }
-            Some(item) => within(Step::Key(name.clone()), part(item, to, is_unsafe))?,
+            Some(item) => within(Step::Name(name.clone()), part(item, to, is_unsafe))?,
             None if wanted.optional.contains(name) => Value::null(to.without_optional()),
             None => return Err(Error::new(format!("the map has no element for the required attribute \"{name}\""))),
         };
@@ -228,7 +228,7 @@ fn elements(value: &Value, to: &Type, is_unsafe: bool) -> Result<Vec<Value>, Err
 fn entries(value: &Value, to: &Type, is_unsafe: bool) -> Result<BTreeMap<Arc<str>, Value>, Error> {
     let entries = value.as_entries().into_iter().flatten();
     entries
-        .map(|(name, item)| Ok((name.clone(), within(Step::Key(name.clone()), part(item, to, is_unsafe))?)))
+        .map(|(name, item)| Ok((name.clone(), within(Step::Name(name.clone()), part(item, to, is_unsafe))?)))
         .collect()
 }
 
@@ -256,7 +256,7 @@ fn unified_entries(entries: BTreeMap<Arc<str>, Value>, is_unsafe: bool) -> Resul
     let entries = entries.into_iter();
     entries
         .map(|(name, item)| {
-            let converted = within(Step::Key(name.clone()), part(&item, &common.ty, is_unsafe))?;
+            let converted = within(Step::Name(name.clone()), part(&item, &common.ty, is_unsafe))?;
             Ok((name, converted))
         })
         .collect()
@@ -347,7 +347,7 @@ pub(crate) fn mismatch(from: &Type, wanted: &Type) -> Error {
                         return Error::new(format!("attribute \"{name}\" is required"));
                     }
                     Some(own) if own != wanted && !can_convert(own, wanted, true) => {
-                        return mismatch(own, wanted).inside(Step::Attribute(name.clone()));
+                        return mismatch(own, wanted).inside(Step::Name(name.clone()));
                     }
                     _ => {}
                 }
@@ -366,7 +366,7 @@ pub(crate) fn mismatch(from: &Type, wanted: &Type) -> Error {
         (Type::Object(from), Type::Map(to)) => {
             let wrong = from.attributes.iter().find(|(_, own)| *own != &**to && !can_convert(own, to, true));
             if let Some((name, own)) = wrong.filter(|_| **to != Type::Dynamic) {
-                return mismatch(own, to).inside(Step::Key(name.clone()));
+                return mismatch(own, to).inside(Step::Name(name.clone()));
             }
             return Error::new("all elements must have the same type");
         }

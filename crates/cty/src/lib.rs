@@ -1,4 +1,4 @@
-//! The values of Terraform's type system, as an evaluator needs them.
+//! The types and values of Terraform.
 //!
 //! Every [`Value`] knows its [`Type`], also when it is null or unknown. An unknown value may carry what is already known
 //! about it (a [`Range`]: not null, a prefix of a string, bounds of a number or of a length), and every value may carry
@@ -6,6 +6,9 @@
 //! bits, as in go-cty, so arithmetic gives the same digits.
 //!
 //! [`convert`] converts values between types, and [`unify`] finds the type that several types convert to.
+//!
+//! [`msgpack`] and [`json`] are the encodings of the provider protocol and of states, with the same bytes as go-cty;
+//! the vectors of `tfprovider` check this.
 //!
 //! The crate reads and writes nothing, and knows no schema, provider or configuration.
 #![forbid(unsafe_code)]
@@ -24,16 +27,28 @@ mod index;
 mod conversion;
 mod unification;
 mod error;
-mod json;
+mod path;
+pub mod json;
+pub mod msgpack;
 mod strings;
 
 pub use conversion::{convert, is_convertible};
-pub use error::{Error, Step};
-pub use json::{decode as decode_json, encode as encode_json, write_string as write_json_string};
+pub use error::Error;
 pub use marks::{Mark, Marks};
 pub use number::Number;
+pub use path::{Path, Step};
 pub use range::Range;
 pub use strings::{known_prefix, normalize};
 pub use ty::{ObjectType, Type};
 pub use unification::{Unified, unify, unify_unsafe};
 pub use value::{Data, Value};
+
+/// The maximum nesting depth of decoded types and values. The deepest known schemas have about twenty levels; the limit
+/// keeps a malicious encoding from exhausting the stack.
+pub const MAX_DEPTH: usize = 100;
+
+/// The maximum number of elements, at all levels, of one decoded value: some hundred MiB of memory.
+pub const MAX_ELEMENTS: usize = 2_000_000;
+
+#[cfg(test)]
+mod tests;

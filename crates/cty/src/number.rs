@@ -59,6 +59,11 @@ impl Number {
         decimal::parse(text)
     }
 
+    /// Like [`Self::parse`], without infinities.
+    pub fn parse_finite(text: &str) -> Option<Self> {
+        Self::parse(text).filter(|number| !number.is_infinite())
+    }
+
     /// `None` for a float that is not a number.
     pub fn from_f64(float: f64) -> Option<Self> {
         if float.is_nan() {
@@ -204,6 +209,20 @@ impl Number {
             }
             Form::Finite(_) => self.to_string().parse().unwrap_or(f64::NAN),
         }
+    }
+
+    /// The number as a float, if it has a fraction and is exactly that float.
+    pub fn to_exact_fraction(&self) -> Option<f64> {
+        let Form::Finite(finite) = &self.form else { return None };
+        let top = finite.exponent + i64::try_from(finite.mantissa.bits()).ok()?;
+        if finite.exponent >= 0 || finite.mantissa.bits() > 53 || top < -1021 {
+            return None;
+        }
+        // In two steps, because the power itself may be too small for a float. Every product is exact.
+        let exponent = i32::try_from(finite.exponent).ok()?;
+        let half = exponent / 2;
+        let float = finite.mantissa.to_f64()? * 2f64.powi(half) * 2f64.powi(exponent - half);
+        Some(if finite.negative { -float } else { float })
     }
 
     /// The largest integer that is not above the number.
@@ -454,6 +473,20 @@ mod tests {
         assert_eq!(number("2.5").to_fixed(0), "2");
         assert_eq!(number("1234.5678").to_scientific(Some(2)), "1.23e+03");
         assert_eq!(number("1e21").to_general(None), "1e+21");
+    }
+
+    #[test]
+    fn only_exactly_representable_fractions_are_floats() {
+        for text in ["0.5", "-1234.0625", "0.1000000000000000055511151231257827021181583404541015625"] {
+            let float: f64 = text.parse().unwrap();
+            assert_eq!(number(text).to_exact_fraction(), Some(float), "{text}");
+        }
+        for float in [f64::MIN_POSITIVE, 1.5e-300, 0.1, f64::MIN_POSITIVE * 3.0] {
+            assert_eq!(Number::from_f64(float).unwrap().to_exact_fraction(), Some(float));
+        }
+        for text in ["0.1", "0.3", "12345678901234567.5", "1", "9223372036854775808"] {
+            assert_eq!(number(text).to_exact_fraction(), None, "{text}");
+        }
     }
 
     #[test]

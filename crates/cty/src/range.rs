@@ -70,7 +70,7 @@ impl Range {
     }
 
     /// Whether an unknown value of this range and type cannot turn out to be this known value.
-    pub(crate) fn excludes(&self, ty: &Type, value: &Value) -> bool {
+    pub fn excludes(&self, ty: &Type, value: &Value) -> bool {
         if value.is_null() {
             return self.not_null;
         }

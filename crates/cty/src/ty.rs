@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
+use super::{Error, MAX_DEPTH, normalize};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     Bool,
@@ -23,6 +27,8 @@ pub struct ObjectType {
     pub attributes: BTreeMap<Arc<str>, Type>,
     /// The attributes that a conversion may leave out. Only types that are asked for have them, never those of values.
     pub optional: BTreeSet<Arc<str>>,
+    /// Kept with the type, so that asking does not walk it.
+    has_dynamic: bool,
 }
 
 impl Type {
@@ -50,10 +56,10 @@ impl Type {
         attributes: impl IntoIterator<Item = (K, Self)>,
         optional: impl IntoIterator<Item = K>,
     ) -> Self {
-        Self::Object(Arc::new(ObjectType {
-            attributes: attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect(),
-            optional: optional.into_iter().map(Into::into).collect(),
-        }))
+        let attributes: BTreeMap<Arc<str>, Self> = attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
+        let optional = optional.into_iter().map(Into::into).collect();
+        let has_dynamic = attributes.values().any(Self::has_dynamic);
+        Self::Object(Arc::new(ObjectType { attributes, optional, has_dynamic }))
     }
 
     pub fn is_primitive(&self) -> bool {
@@ -72,6 +78,24 @@ impl Type {
         }
     }
 
+    /// The type of the element of a list, set or tuple at an index.
+    pub fn item(&self, index: usize) -> Option<&Self> {
+        match self {
+            Self::List(element) | Self::Set(element) => Some(element),
+            Self::Tuple(elements) => elements.get(index),
+            _ => None,
+        }
+    }
+
+    /// The type of the element of a map at a key, or of the attribute of an object.
+    pub fn entry(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Map(element) => Some(element),
+            Self::Object(object) => object.attributes.get(name),
+            _ => None,
+        }
+    }
+
     /// Whether the type is or contains `dynamic`.
     pub fn has_dynamic(&self) -> bool {
         match self {
@@ -79,7 +103,7 @@ impl Type {
             Self::Bool | Self::Number | Self::String => false,
             Self::List(element) | Self::Set(element) | Self::Map(element) => element.has_dynamic(),
             Self::Tuple(elements) => elements.iter().any(Self::has_dynamic),
-            Self::Object(object) => object.attributes.values().any(Self::has_dynamic),
+            Self::Object(object) => object.has_dynamic,
         }
     }
 
@@ -169,35 +193,62 @@ impl Type {
     }
 
     /// Reads what [`Self::to_json`] writes.
-    pub fn from_json(json: &serde_json::Value) -> Option<Self> {
-        if let Some(name) = json.as_str() {
-            return match name {
-                "bool" => Some(Self::Bool),
-                "number" => Some(Self::Number),
-                "string" => Some(Self::String),
-                "dynamic" => Some(Self::Dynamic),
-                _ => None,
-            };
+    ///
+    /// # Errors
+    /// If it is not the JSON of a type, or nested more than [`MAX_DEPTH`] levels deep.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
+        let json = serde_json::from_slice(bytes).map_err(|error| invalid(&error.to_string()))?;
+        Self::from_json_value(json, 0)
+    }
+
+    fn from_json_value(json: Json, depth: usize) -> Result<Self, Error> {
+        if depth > MAX_DEPTH {
+            return Err(invalid("it is nested too deeply"));
         }
-        let parts = json.as_array()?;
-        let inner = parts.get(1)?;
-        match parts.first()?.as_str()? {
-            "list" => Some(Self::list(Self::from_json(inner)?)),
-            "set" => Some(Self::set(Self::from_json(inner)?)),
-            "map" => Some(Self::map(Self::from_json(inner)?)),
-            "tuple" => inner.as_array()?.iter().map(Self::from_json).collect::<Option<Vec<_>>>().map(Self::tuple),
-            "object" => {
-                let attributes = inner.as_object()?.iter();
-                let attributes = attributes.map(|(name, ty)| Some((name.as_str(), Self::from_json(ty)?)));
-                let optional = parts.get(2).and_then(|names| names.as_array()).into_iter().flatten();
-                Some(Self::object_with_optional(
-                    attributes.collect::<Option<Vec<_>>>()?,
-                    optional.filter_map(|name| name.as_str()),
-                ))
+        let inner = |json: Json| Self::from_json_value(json, depth + 1);
+        let mut parts = match json {
+            Json::String(name) => {
+                return match name.as_str() {
+                    "string" => Ok(Self::String),
+                    "number" => Ok(Self::Number),
+                    "bool" => Ok(Self::Bool),
+                    "dynamic" => Ok(Self::Dynamic),
+                    other => Err(invalid(&format!("unknown type `{other}`"))),
+                };
             }
-            _ => None,
+            Json::Array(parts) => parts.into_iter(),
+            _ => return Err(invalid("it is neither a string nor an array")),
+        };
+        let (kind, argument, optional) = (parts.next(), parts.next(), parts.next());
+        let (Some(Json::String(kind)), Some(argument), None) = (kind, argument, parts.next()) else {
+            return Err(invalid("an array must hold a type constructor and its argument"));
+        };
+        match (kind.as_str(), argument, optional) {
+            ("list", element, None) => Ok(Self::list(inner(element)?)),
+            ("set", element, None) => Ok(Self::set(inner(element)?)),
+            ("map", element, None) => Ok(Self::map(inner(element)?)),
+            ("tuple", Json::Array(elements), None) => {
+                Ok(Self::Tuple(elements.into_iter().map(inner).collect::<Result<_, _>>()?))
+            }
+            ("object", Json::Object(attributes), optional @ (None | Some(Json::Array(_)))) => {
+                let attributes = attributes.into_iter().map(|(name, ty)| Ok((normalize(&name), inner(ty)?)));
+                let attributes = attributes.collect::<Result<Vec<_>, Error>>()?;
+                let names = parts_of(optional).map(|name| name.as_str().map(normalize));
+                let names = names.collect::<Option<Vec<_>>>().ok_or_else(|| invalid("an attribute has no name"))?;
+                Ok(Self::object_with_optional(attributes, names))
+            }
+            (kind, ..) => Err(invalid(&format!("unknown type constructor `{kind}`, or an invalid argument for it"))),
         }
     }
+}
+
+fn invalid(why: &str) -> Error {
+    Error::new(format!("invalid type: {why}"))
+}
+
+fn parts_of(array: Option<Json>) -> impl Iterator<Item = Json> {
+    let parts = if let Some(Json::Array(parts)) = array { parts } else { Vec::new() };
+    parts.into_iter()
 }
 
 impl ObjectType {
@@ -240,5 +291,37 @@ impl fmt::Display for Type {
             Self::Tuple(_) => f.write_str("tuple"),
             Self::Object(_) => f.write_str("object"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_read_and_written_as_go_cty_does() {
+        for text in [
+            r#""dynamic""#,
+            r#"["list",["set",["map","bool"]]]"#,
+            r#"["tuple",[]]"#,
+            r#"["tuple",["string",["list","number"]]]"#,
+            r#"["object",{}]"#,
+            r#"["object",{"a":"string","b\u003e":["object",{"c":"dynamic"}]}]"#,
+            r#"["object",{"a":"string","b":"bool"},["b"]]"#,
+        ] {
+            assert_eq!(Type::from_json(text.as_bytes()).unwrap().to_json(), text);
+        }
+        let optional = Type::from_json(br#"["object",{"a":"string","b":"bool"},["b"]]"#).unwrap();
+        assert_eq!(optional.without_optional(), Type::object([("a", Type::String), ("b", Type::Bool)]));
+    }
+
+    #[test]
+    fn invalid_types_are_rejected() {
+        for text in ["", "null", "1", r#""text""#, "[]", r#"["list"]"#, r#"["list","string","x"]"#, r#"["object",[]]"#]
+        {
+            assert!(Type::from_json(text.as_bytes()).is_err(), "{text}");
+        }
+        let deep = format!("{}\"string\"{}", r#"["list","#.repeat(120), "]".repeat(120));
+        assert!(Type::from_json(deep.as_bytes()).is_err());
     }
 }

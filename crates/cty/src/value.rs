@@ -63,6 +63,8 @@ impl Value {
     /// A value of which not even the type is known.
     pub const DYNAMIC: Self =
         Self { ty: Type::Dynamic, marks: Marks::NONE, data: Data::Unknown(None), inside: Inside::UNKNOWN };
+    /// A null without a type.
+    pub const NULL: Self = Self { ty: Type::Dynamic, marks: Marks::NONE, data: Data::Null, inside: Inside::LEAF };
     pub const TRUE: Self = Self { ty: Type::Bool, marks: Marks::NONE, data: Data::Bool(true), inside: Inside::LEAF };
     pub const FALSE: Self = Self { ty: Type::Bool, marks: Marks::NONE, data: Data::Bool(false), inside: Inside::LEAF };
 
@@ -106,20 +108,14 @@ impl Value {
 
     /// A list whose elements have the given type.
     pub fn list(element: Type, items: impl IntoIterator<Item = Self>) -> Self {
-        let items: Vec<Self> = items.into_iter().collect();
-        let element = common_type(element, &mut items.iter());
-        let items: Arc<[Self]> = items.into_iter().map(|item| item.with_type(&element)).collect();
-        Self::raw(Type::list(element), Data::Items(items))
+        Self::of_items(&Type::list(element), items.into_iter().collect())
     }
 
     /// A set of the elements. Their marks become those of the set.
     pub fn set(element: Type, items: impl IntoIterator<Item = Self>) -> Self {
         let mut marks = Marks::NONE;
-        let items: Vec<Self> = items.into_iter().map(|item| item.unmarked_deep(&mut marks)).collect();
-        let element = common_type(element, &mut items.iter());
-        let items = items.into_iter().map(|item| item.with_type(&element)).collect();
-        let items = set::ordered(&element, items);
-        Self::raw(Type::set(element), Data::Items(items.into())).with_marks(&marks)
+        let items = items.into_iter().map(|item| item.unmarked_deep(&mut marks)).collect();
+        Self::of_items(&Type::set(element), items).with_marks(&marks)
     }
 
     pub fn tuple(items: impl IntoIterator<Item = Self>) -> Self {
@@ -128,11 +124,8 @@ impl Value {
     }
 
     pub fn map<K: AsRef<str>>(element: Type, entries: impl IntoIterator<Item = (K, Self)>) -> Self {
-        let mut entries: BTreeMap<Arc<str>, Self> =
-            entries.into_iter().map(|(key, item)| (normalize(key.as_ref()), item)).collect();
-        let element = common_type(element, &mut entries.values());
-        entries.values_mut().for_each(|item| *item = item.clone().with_type(&element));
-        Self::raw(Type::map(element), Data::Entries(Arc::new(entries)))
+        let entries = entries.into_iter().map(|(key, item)| (normalize(key.as_ref()), item)).collect();
+        Self::of_entries(&Type::map(element), entries)
     }
 
     pub fn object<K: AsRef<str>>(attributes: impl IntoIterator<Item = (K, Self)>) -> Self {
@@ -142,9 +135,47 @@ impl Value {
         Self::raw(ty, Data::Entries(Arc::new(entries)))
     }
 
-    /// Null and unknown values without a type take that of the collection in which they are.
-    fn with_type(self, element: &Type) -> Self {
-        if self.ty == Type::Dynamic { Self { ty: element.clone(), ..self } } else { self }
+    /// A list, set or tuple of a declared type; a tuple where any type is declared. Where the declared type is dynamic,
+    /// the value has the types of its parts. Elements of a collection whose types differ keep the declared type.
+    pub fn of_items(ty: &Type, mut items: Vec<Self>) -> Self {
+        match ty {
+            Type::List(declared) => {
+                let element = element_type(declared, items.iter_mut().collect());
+                Self::raw(Type::List(element), Data::Items(items.into()))
+            }
+            Type::Set(declared) => {
+                let element = element_type(declared, items.iter_mut().collect());
+                let items = set::ordered(&element, items);
+                Self::raw(Type::Set(element), Data::Items(items.into()))
+            }
+            Type::Tuple(elements) if !ty.has_dynamic() => {
+                items.iter_mut().zip(elements.iter()).for_each(|(item, element)| item.set_type(element));
+                Self::raw(ty.clone(), Data::Items(items.into()))
+            }
+            _ => Self::tuple(items),
+        }
+    }
+
+    /// A map or object of a declared type; an object where any type is declared. See [`Self::of_items`] for its type.
+    pub fn of_entries(ty: &Type, mut entries: BTreeMap<Arc<str>, Self>) -> Self {
+        if let Type::Map(declared) = ty {
+            let element = element_type(declared, entries.values_mut().collect());
+            return Self::raw(Type::Map(element), Data::Entries(Arc::new(entries)));
+        }
+        for (name, entry) in entries.iter_mut().filter(|(_, entry)| entry.ty == Type::Dynamic) {
+            ty.entry(name).into_iter().for_each(|declared| entry.set_type(declared));
+        }
+        let is_declared = matches!(ty, Type::Object(_)) && !ty.has_dynamic();
+        let of_parts = || Type::object(entries.iter().map(|(name, entry)| (name.clone(), entry.ty.clone())));
+        let ty = if is_declared { ty.clone() } else { of_parts() };
+        Self::raw(ty, Data::Entries(Arc::new(entries)))
+    }
+
+    /// Null and unknown values without a type take the one that is declared.
+    fn set_type(&mut self, declared: &Type) {
+        if self.ty == Type::Dynamic {
+            self.ty.clone_from(declared);
+        }
     }
 
     pub fn ty(&self) -> &Type {
@@ -206,6 +237,48 @@ impl Value {
     /// The elements of a known map, or the attributes of a known object.
     pub fn as_entries(&self) -> Option<&BTreeMap<Arc<str>, Self>> {
         if let Data::Entries(entries) = &self.data { Some(entries) } else { None }
+    }
+
+    /// The attribute of an object, or the element of a map, if the value has it.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        self.as_entries()?.get(name)
+    }
+
+    /// The attribute of an object, or the element of a map. Unknown if the whole value is unknown, null if there is
+    /// none.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if let Some(child) = self.get(name) {
+            return child.clone();
+        }
+        let ty = self.ty.entry(name).cloned().unwrap_or(Type::Dynamic);
+        if self.is_known() { Self::null(ty) } else { Self::unknown(ty) }
+    }
+
+    /// The kind of the value for messages, which must not reveal the value itself.
+    pub fn kind(&self) -> &'static str {
+        match (&self.data, &self.ty) {
+            (Data::Null, _) => "null",
+            (Data::Unknown(_), _) => "unknown",
+            (Data::Bool(_), _) => "a bool",
+            (Data::Number(_), _) => "a number",
+            (Data::String(_), _) => "a string",
+            (Data::Items(_), Type::Set(_)) => "a set",
+            (Data::Items(_), Type::Tuple(_)) => "a tuple",
+            (Data::Items(_), _) => "a list",
+            (Data::Entries(_), Type::Map(_)) => "a map",
+            (Data::Entries(_), _) => "an object",
+        }
+    }
+
+    /// Whether the type of the value has the kind of another, and as many parts if that is a tuple or an object.
+    pub(crate) fn is_as(&self, ty: &Type) -> bool {
+        match (&self.ty, ty) {
+            (Type::List(_), Type::List(_)) | (Type::Set(_), Type::Set(_)) | (Type::Map(_), Type::Map(_)) => true,
+            (Type::Tuple(own), Type::Tuple(other)) => own.len() == other.len(),
+            (Type::Object(own), Type::Object(other)) => own.attributes.len() == other.attributes.len(),
+            _ => false,
+        }
     }
 
     /// The elements or attributes of a known value, in order. Empty for others.
@@ -325,24 +398,66 @@ impl Value {
         }
     }
 
+    /// Replaces every unknown part with null.
+    #[must_use]
+    pub fn unknown_as_null(&self) -> Self {
+        self.with_unknown(Self::null)
+    }
+
+    /// Drops what is known about unknown parts.
+    #[must_use]
+    pub fn unrefined(&self) -> Self {
+        self.with_unknown(Self::unknown)
+    }
+
+    /// Replaces every unknown part with the value of its type.
+    fn with_unknown(&self, replacement: fn(Type) -> Self) -> Self {
+        if self.is_wholly_known() {
+            return self.clone();
+        }
+        let data = match &self.data {
+            Data::Items(items) => {
+                let items = items.iter().map(|item| item.with_unknown(replacement)).collect();
+                return Self::of_items(&self.ty, items).with_marks(&self.marks);
+            }
+            Data::Entries(entries) => Data::Entries(Arc::new(
+                entries.iter().map(|(name, item)| (name.clone(), item.with_unknown(replacement))).collect(),
+            )),
+            _ => return replacement(self.ty.clone()).with_marks(&self.marks),
+        };
+        Self::raw(self.ty.clone(), data).with_marks(&self.marks)
+    }
+
     #[must_use]
     pub fn refined_not_null(self) -> Self {
         self.refined(|range| Range { not_null: true, ..range })
     }
 }
 
-/// The type of the first element that has one; all others are of the same type.
-fn common_type(element: Type, items: &mut dyn Iterator<Item = &Value>) -> Type {
-    let mut items = items.peekable();
-    if items.peek().is_none() {
-        return element;
+/// The type of the elements of a collection: the declared one, or where that is dynamic the one that all of them have.
+fn element_type(declared: &Arc<Type>, items: Vec<&mut Value>) -> Arc<Type> {
+    let mut element = declared.clone();
+    if declared.has_dynamic() {
+        let mut types = items.iter().map(|item| &item.ty).filter(|ty| **ty != Type::Dynamic);
+        if let Some(first) = types.next().filter(|first| types.all(|ty| ty == *first)) {
+            element = Arc::new(first.clone());
+        }
     }
-    items.find(|item| item.ty != Type::Dynamic).map_or(Type::Dynamic, |item| item.ty.clone())
+    items.into_iter().for_each(|item| item.set_type(&element));
+    element
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::string(text)
+    }
+}
+
+/// ASCII strings, the usual case, are shared.
+impl From<&Arc<str>> for Value {
+    fn from(text: &Arc<str>) -> Self {
+        let normal = if text.is_ascii() { text.clone() } else { normalize(text) };
+        Self::raw(Type::String, Data::String(normal))
     }
 }
 

@@ -19,6 +19,7 @@ mod search;
 mod served_types;
 mod sessions;
 mod spares;
+pub mod values;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -46,6 +47,7 @@ use sessions::Sessions;
 pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
 pub use host::{Preparation, ProviderInfo};
 pub use mask::ProcessMask;
+pub use program::requirement;
 pub use reattach::Reattach;
 pub use runners::{RunnerPods, RunnerSettings};
 pub use sessions::{ConfigurationMode, Confinement, ProviderOptions};

@@ -15,12 +15,12 @@ use serde_json::{Map, Value as Json, json};
 
 use super::Problem;
 use super::state::VERSION;
+use cty::Type;
 use drivers::provider::ForeignObject;
 use drivers::{kubernetes_object, terraform_data};
 use model::{
     Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, in_family,
 };
-use tfprovider::cty::Type;
 
 pub use base::Base;
 

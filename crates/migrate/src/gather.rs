@@ -7,10 +7,11 @@ use super::Problem;
 use super::address::{ResourceAddress, instance_key};
 use super::configuration::Configuration;
 use super::state::{Object, ProviderAddress, Resource};
+use cty::{Type, json};
 use drivers::provider::ForeignObject;
+use drivers::provider::values::to_unmarked_model;
 use drivers::terraform_data;
 use model::{Address, DeposedKey, Diagnostics, InstanceKey, ObjectStatus, RecordedObject, Segment, Value};
-use tfprovider::cty::{self, Type, json};
 
 /// A resource of a state with its objects.
 #[derive(Debug)]
@@ -209,7 +210,7 @@ pub fn built_in(object: &ForeignObject) -> Result<Value, String> {
     let any = |name: &'static str| (name, Type::Dynamic);
     let ty = Type::object([("id", Type::String), any("input"), any("output"), any("triggers_replace")]);
     let value = json::decode(object.attributes.as_bytes(), &ty, json::UnsupportedAttributes::Ignore);
-    Ok(cty::to_unmarked_model(&value.map_err(|error| error.to_string())?))
+    Ok(to_unmarked_model(&value.map_err(|error| error.to_string())?))
 }
 
 fn built_in_config(value: &Value) -> Value {

@@ -42,6 +42,7 @@ pub use state::{Object, Resource};
 
 use configuration::Source;
 use documents::{ResourceDocuments, Writer};
+use drivers::provider::values::WrittenArguments;
 use drivers::terraform_data;
 use engine::load::Config;
 use gather::MigratedResource;
@@ -49,7 +50,6 @@ use model::{Address, Provider, ProviderUse, Record, Value};
 use providers::{ProviderMapping, ProviderSources};
 use references::Index;
 use state::{ParsedState, ProviderAddress};
-use tfprovider::cty::WrittenArguments;
 use translate::{NamedResource, NamedResources, Place, Repetition, Translator};
 use variables::Variables;
 

@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use super::Problem;
 use super::address::{self, Key, ModuleStep, ResourceAddress, instance_key};
+use cty::json;
 use drivers::provider::ForeignObject;
 use model::{DeposedKey, Path, Segment};
-use tfprovider::cty::json;
 
 /// The supported version of states.
 pub const VERSION: u64 = 4;

@@ -37,7 +37,6 @@ pub mod suggest;
 pub mod text;
 pub mod unicode;
 pub mod value;
-pub mod version;
 pub mod visible;
 
 pub use address::{Address, DeposedKey, InstanceKey, in_family};
@@ -73,4 +72,3 @@ pub use secrets::Secrets;
 pub use shared::Interner;
 pub use text::{Text, Tone};
 pub use value::{Map, Value};
-pub use version::{InvalidConstraint, VersionConstraint};

@@ -13,6 +13,7 @@ mod http;
 mod job;
 mod lock;
 mod origin;
+mod requirement;
 mod signature;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,6 @@ use serde::Serialize;
 use cache::Cache;
 use http::Http;
 use job::Job;
-use model::Provider;
 use process::lock;
 
 pub use address::Platform;
@@ -35,6 +35,7 @@ pub use credentials::Credentials;
 pub use error::InstallError;
 pub use hash::Hash;
 pub use lock::{LOCK_FILE, LockFile, LockedProvider};
+pub use requirement::{Package, Requirement};
 
 /// The options of an [`Installer`].
 #[derive(Clone, Debug)]
@@ -91,7 +92,7 @@ pub struct Installer {
 type ProviderKey = (Arc<str>, Arc<str>);
 
 /// The arguments of [`Installer::install`].
-type InstallKey = (Provider, Option<LockedProvider>);
+type InstallKey = (Requirement, Option<LockedProvider>);
 
 /// The modification time and size of a program file, to detect changes.
 type FileStamp = (SystemTime, u64);
@@ -126,9 +127,9 @@ fn platform_text<S: serde::Serializer>(platform: &Platform, serializer: S) -> Re
 
 impl InstalledProvider {
     /// The lock for later installations; `None` for a program that is configured by its path.
-    pub fn locked(&self, provider: &Provider) -> Option<LockedProvider> {
+    pub fn locked(&self, constraint: &str) -> Option<LockedProvider> {
         let hashes = self.hashes.iter().chain(&self.known).cloned().collect();
-        Some(LockedProvider { version: self.version.clone()?, constraint: provider.version.to_string(), hashes })
+        Some(LockedProvider { version: self.version.clone()?, constraint: constraint.to_owned(), hashes })
     }
 }
 
@@ -148,7 +149,7 @@ impl Installer {
     }
 
     /// Sets the result of an earlier installation, for use without a lock file. `None` if there was none.
-    pub fn set_locked(&self, provider: &Provider, locked: Option<LockedProvider>) {
+    pub fn set_locked(&self, provider: &Requirement, locked: Option<LockedProvider>) {
         let key = (Arc::clone(&provider.name), Arc::clone(&provider.source));
         match locked {
             Some(locked) => drop(lock(&self.locked).insert(key, locked)),
@@ -160,12 +161,12 @@ impl Installer {
     ///
     /// # Errors
     /// Those of [`Self::install`], and failures to read or write the lock file.
-    pub async fn install_and_lock(&self, provider: &Provider) -> Result<InstalledProvider, InstallError> {
+    pub async fn install_and_lock(&self, provider: &Requirement) -> Result<InstalledProvider, InstallError> {
         let Some(path) = &self.lock_file else {
             let key = (Arc::clone(&provider.name), Arc::clone(&provider.source));
             let previous = lock(&self.locked).get(&key).cloned();
             let installed = self.install(provider, previous.as_ref()).await?;
-            if let Some(mut locked) = installed.locked(provider) {
+            if let Some(mut locked) = installed.locked(&provider.version) {
                 // All its processes use one version, even if a newer one is published.
                 let same = previous.filter(|held| held.version == locked.version);
                 locked.hashes.extend(same.into_iter().flat_map(|held| held.hashes));
@@ -174,12 +175,12 @@ impl Installer {
             return Ok(installed);
         };
         let locks = LockFile::read(path)?;
-        let installed = self.install(provider, locks.get(provider)).await?;
-        if let Some(locked) = installed.locked(provider) {
+        let installed = self.install(provider, locks.get(&provider.source)).await?;
+        if let Some(locked) = installed.locked(&provider.version) {
             let _guard = lock(&self.lock_file_guard);
             // Another process may have changed the file.
             let mut locks = LockFile::read(path)?;
-            if locks.merge(provider, locked) {
+            if locks.merge(&provider.source, locked) {
                 locks.write()?;
             }
         }
@@ -193,7 +194,7 @@ impl Installer {
     /// If no package is available, the package does not match its checksums, or the origin cannot be reached.
     pub async fn install(
         &self,
-        provider: &Provider,
+        provider: &Requirement,
         locked: Option<&LockedProvider>,
     ) -> Result<InstalledProvider, InstallError> {
         let key = (provider.clone(), locked.cloned());
@@ -214,7 +215,7 @@ impl Installer {
     /// Returns a lock with the checksums of a provider for several platforms.
     pub async fn lock(
         &self,
-        provider: &Provider,
+        provider: &Requirement,
         locked: Option<&LockedProvider>,
         platforms: &[Platform],
     ) -> Result<Option<LockedProvider>, InstallError> {
@@ -224,7 +225,7 @@ impl Installer {
             // A lock without checksums for this platform only determines the version.
             let version = against.map(|locked| LockedProvider { hashes: BTreeSet::new(), ..locked.clone() });
             let installed = Job::new(self, provider, version.as_ref(), platform.clone())?.run().await?;
-            let Some(mut now) = installed.locked(provider) else { return Ok(None) };
+            let Some(mut now) = installed.locked(&provider.version) else { return Ok(None) };
             now.hashes.extend(merged.into_iter().flat_map(|locked| locked.hashes));
             merged = Some(now);
         }

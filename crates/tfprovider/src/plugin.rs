@@ -46,7 +46,7 @@ pub use calls::{
 };
 pub use client::Client;
 pub use crash::Crash;
-pub use diagnostic::Diagnostic;
+pub use diagnostic::{Diagnostic, Severity};
 pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
 pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};

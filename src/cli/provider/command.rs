@@ -12,6 +12,7 @@ use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cli::table::Table;
+use drivers::provider::requirement;
 use model::Provider;
 use tfprovider::install::{InstalledProvider, Installer, LOCK_FILE, LockFile, LockedProvider, Platform};
 
@@ -45,7 +46,7 @@ async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console
     let providers = required_providers(&files)?;
     if upgrade {
         let mut lock = read_lock_file(&files)?;
-        let removed = providers.iter().filter(|provider| lock.remove(provider)).count();
+        let removed = providers.iter().filter(|provider| lock.remove(&provider.source)).count();
         if removed > 0 {
             lock.write().map_err(|error| hinted(error.message, error.hint))?;
         }
@@ -54,7 +55,7 @@ async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console
     let mut exit = Exit::Success;
     let mut rows = Vec::new();
     for provider in &providers {
-        match installer.install_and_lock(provider).await {
+        match installer.install_and_lock(&requirement(provider)).await {
             Ok(installed) => {
                 installed.warnings.iter().for_each(|warning| console.notice(&format!("warning: {warning}")));
                 rows.push((provider, installed));
@@ -95,11 +96,11 @@ fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit
     let files = files(args, "list")?;
     let providers = required_providers(&files)?;
     let lock = read_lock_file(&files)?;
-    let version = |provider: &Provider| lock.get(provider).map(|locked| locked.version.to_string());
+    let version = |provider: &Provider| lock.get(&provider.source).map(|locked| locked.version.to_string());
     match output {
         Format::Json => {
             let row = |provider: &Provider| {
-                let hashes = lock.get(provider).map(|locked| &locked.hashes);
+                let hashes = lock.get(&provider.source).map(|locked| &locked.hashes);
                 json!({
                     "name": provider.name, "source": provider.source, "constraint": provider.version,
                     "package": provider.package, "version": version(provider), "hashes": hashes,
@@ -132,12 +133,12 @@ async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> 
     let mut table = Table::new(["NAME", "VERSION", "CHECKSUMS", "PLATFORMS"]);
     let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
     for provider in required_providers(&files)? {
-        match installer.lock(&provider, lock.get(&provider), &platforms).await {
+        match installer.lock(&requirement(&provider), lock.get(&provider.source), &platforms).await {
             Ok(Some(locked)) => {
                 let LockedProvider { version, .. } = &locked;
                 let version = version.to_string();
-                lock.merge(&provider, locked);
-                let count = lock.get(&provider).map_or(0, |locked| locked.hashes.len());
+                lock.merge(&provider.source, locked);
+                let count = lock.get(&provider.source).map_or(0, |locked| locked.hashes.len());
                 table.push([provider.name.to_string(), version, count.to_string(), names.join(", ")]);
             }
             Ok(None) => {

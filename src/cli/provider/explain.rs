@@ -12,9 +12,9 @@ use crate::cli::json;
 use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
+use cty::Type;
 use engine::load::{BUILT_IN, ProviderSpec};
 use model::Provider;
-use tfprovider::cty::Type;
 use tfprovider::install::Installer;
 use tfprovider::plugin::schema::{Attribute, Block, NestedBlock, Nesting, ProviderSchema, Schema};
 
@@ -217,7 +217,7 @@ fn attribute(of: &Attribute) -> Field {
 fn nested_fields(ty: &Type) -> Vec<Field> {
     match ty {
         Type::List(element) | Type::Set(element) | Type::Map(element) => nested_fields(element),
-        Type::Object(attributes) => {
+        Type::Object(object) => {
             let field = |(name, ty): (&Arc<str>, &Type)| Field {
                 name: name.to_string(),
                 kind: ty.to_string(),
@@ -227,7 +227,7 @@ fn nested_fields(ty: &Type) -> Vec<Field> {
                 description: String::new(),
                 fields: nested_fields(ty),
             };
-            attributes.iter().map(field).collect()
+            object.attributes.iter().map(field).collect()
         }
         _ => Vec::new(),
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use tfprovider::cty::Type;
+use cty::Type;
 use tfprovider::plugin::schema::{Attribute, Block, NestedBlock, Nesting};
 
 pub(super) fn document(type_name: &str, block: &Block) -> Json {
@@ -90,8 +90,8 @@ fn value(ty: &Type) -> Json {
             let items: Vec<Json> = elements.iter().map(|element| or_expression(value(element))).collect();
             json!({"type": "array", "prefixItems": items, "items": false})
         }
-        Type::Object(attributes) => {
-            let each = attributes.iter().map(|(name, ty)| (name.to_string(), or_expression(value(ty))));
+        Type::Object(object) => {
+            let each = object.attributes.iter().map(|(name, ty)| (name.to_string(), or_expression(value(ty))));
             json!({"type": "object", "properties": each.collect::<Map<_, _>>(), "additionalProperties": false})
         }
     }

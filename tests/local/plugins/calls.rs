@@ -10,10 +10,7 @@ use super::corner::{Corner, Object};
 use super::launch;
 
 fn string(object: &Value, attribute: &str) -> String {
-    match object.get(attribute) {
-        Some(Value::String(text)) => text.as_ref().to_owned(),
-        other => panic!("{attribute} is {other:?}"),
-    }
+    object.get(attribute).and_then(Value::as_str).unwrap_or_else(|| panic!("{attribute} of {object:?}")).to_owned()
 }
 
 #[tokio::test]
@@ -35,7 +32,7 @@ async fn a_provider_with_the_old_sdk_accepts_the_same_messages() {
     let config = json!({"name": "orders", "partitions": 2, "replication_factor": 1});
     let planned = kafka.plan("kafka_topic", None, &kafka.value("kafka_topic", config)).await.unwrap();
     assert!(planned.legacy_type_system && planned.diagnostics.is_empty());
-    assert!(kafka.decoded("kafka_topic", &planned.state).get("id").unwrap().is_unknown());
+    assert!(!kafka.decoded("kafka_topic", &planned.state).get("id").unwrap().is_known());
     kafka.client.close().await;
 }
 
@@ -78,9 +75,9 @@ async fn every_kind_of_attribute_is_transferred() {
     });
     let config = corner.value("corner_thing", given.clone());
     let planned = corner.plan("corner_thing", None, &config).await.unwrap();
-    assert!(corner.decoded("corner_thing", &planned.state).get("id").unwrap().is_unknown());
+    assert!(!corner.decoded("corner_thing", &planned.state).get("id").unwrap().is_known());
     let made = corner.create("corner_thing", given).await.state;
-    assert!(!made.has_unknown());
+    assert!(made.is_wholly_known());
     assert_eq!(string(&made, "id").len(), 16);
     for attribute in ["text", "amount", "tags", "names", "any", "password"] {
         assert_eq!(made.get(attribute), config.get(attribute), "{attribute}");

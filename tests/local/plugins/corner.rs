@@ -92,16 +92,16 @@ impl Corner {
         prior: Option<&Object>,
         config: &Value,
     ) -> Result<PlanResourceChangeResponse, PluginError> {
-        let state = prior.map_or(Value::Null, |prior| prior.state.clone());
+        let state = prior.map_or(Value::NULL, |prior| prior.state.clone());
         let kept = |attribute: &str| state.get(attribute).filter(|_| ["id", "token"].contains(&attribute)).cloned();
-        let Value::Object(attributes) = config else { panic!("an object") };
-        let proposed = attributes.iter().map(|(attribute, value)| {
-            (attribute.clone(), if value.is_null() { kept(attribute).unwrap_or_default() } else { value.clone() })
+        let proposed = config.as_entries().unwrap().iter().map(|(attribute, value)| {
+            let kept = kept(attribute).filter(|_| value.is_null());
+            (attribute.clone(), kept.unwrap_or_else(|| value.clone()))
         });
         let request = PlanResourceChange {
             type_name: name.into(),
             prior: self.encoded(name, &state),
-            proposed: self.encoded(name, &Value::object(proposed)),
+            proposed: self.encoded(name, &Value::of_entries(self.type_of(name), proposed.collect())),
             config: self.encoded(name, config),
             prior_private: prior.map(|prior| prior.private.clone()).unwrap_or_default(),
             prior_identity: None,
@@ -116,7 +116,7 @@ impl Corner {
         config: &Value,
         planned: &PlanResourceChangeResponse,
     ) -> ApplyResourceChange {
-        let state = prior.map_or(Value::Null, |prior| prior.state.clone());
+        let state = prior.map_or(Value::NULL, |prior| prior.state.clone());
         ApplyResourceChange {
             type_name: name.into(),
             prior: self.encoded(name, &state),
@@ -190,8 +190,8 @@ fn encoded(value: &Value, ty: &Type) -> Msgpack {
 
 /// Adds null for the missing attributes of an object type.
 fn filled(mut given: serde_json::Value, ty: &Type) -> Value {
-    let Type::Object(attributes) = ty else { panic!("an object's type") };
-    for name in attributes.keys() {
+    let Type::Object(object) = ty else { panic!("an object's type") };
+    for name in object.attributes.keys() {
         given.as_object_mut().unwrap().entry(name.as_ref()).or_insert(serde_json::Value::Null);
     }
     cty::json::decode(given.to_string().as_bytes(), ty, UnsupportedAttributes::Reject).unwrap()
@@ -212,8 +212,8 @@ fn type_of(attribute: &Attribute) -> Type {
 fn nest(nesting: Nesting, inner: Type) -> Type {
     match nesting {
         Nesting::Single | Nesting::Group => inner,
-        Nesting::List => Type::List(inner.into()),
-        Nesting::Set => Type::Set(inner.into()),
-        Nesting::Map => Type::Map(inner.into()),
+        Nesting::List => Type::list(inner),
+        Nesting::Set => Type::set(inner),
+        Nesting::Map => Type::map(inner),
     }
 }

@@ -6,17 +6,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use cty::{Type, Value, json};
 
 use super::private::ObjectPrivate;
 use super::schema::Identity;
+use super::values::{self, ArgumentSelection, Dropped, DynamicTypes, WrittenArguments};
 use super::{ObjectClient, Providers, diagnostics};
 use crate::{CallContext, TakeOver, terraform_data};
 use model::{
     Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, Provider, RecordedObject, Secrets, Severity,
     Value as EngineValue,
 };
-use tfprovider::cty::{self, ArgumentSelection, Dropped, DynamicTypes, Type, Value, WrittenArguments, json};
 use tfprovider::plugin::{EncodedValue, MoveResourceState, RawState};
+use tfprovider::schema::normalize;
 
 /// An object in a Terraform state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl ForeignObject {
     /// If the recorded private data is damaged.
     pub fn of(object: &RecordedObject) -> Result<Self, DriverError> {
         let private = ObjectPrivate::decode(&object.private)?;
-        let json = |value: &EngineValue, types: &DynamicTypes| cty::raw_state(&value.without_marks(), types);
+        let json = |value: &EngineValue, types: &DynamicTypes| values::raw_state(&value.without_marks(), types);
         let identity = object.identity.as_ref();
         Ok(Self {
             schema_version: i64::try_from(object.schema_version).unwrap_or(i64::MAX),
@@ -91,16 +93,16 @@ impl Providers {
         let schema = &called.kind.schema;
         let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::UnsupportedAttributes::Ignore);
         let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
-        let value = cty::to_model(&schema.block, &known);
-        let arguments = cty::config_as_written(&schema.block, &value, written);
+        let value = values::to_model(&schema.block, &known);
+        let arguments = values::config_as_written(&schema.block, &value, written);
         Ok((value, arguments))
     }
 
     /// Marks the sensitive values in a provider configuration. `None` if the schema of the provider is unknown.
     pub fn mark_configuration(&self, provider: &Provider, configuration: &EngineValue) -> Option<EngineValue> {
         let served = self.cached_types(provider)?.ok()?;
-        let (conformed, _) = cty::coerce_config(served.configuration(), configuration);
-        Some(cty::to_model(served.configuration(), &conformed))
+        let (conformed, _) = values::coerce_config(served.configuration(), configuration);
+        Some(values::to_model(served.configuration(), &conformed))
     }
 
     /// The type of the objects of a resource type. `None` if the schema of the provider is unknown.
@@ -149,7 +151,7 @@ impl ObjectClient<'_> {
             let ty = self.kind.schema.ty();
             let known = json::decode(attributes.as_bytes(), ty, json::UnsupportedAttributes::Ignore);
             let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
-            self.mask.add(Secrets::of([&cty::to_model(&self.kind.schema.block, &known)]));
+            self.mask.add(Secrets::of([&values::to_model(&self.kind.schema.block, &known)]));
             attributes = json::encode(&known, ty).map_err(|error| diagnostics::decode_error("the state", &error))?;
         }
         let raw = RawState(attributes.into_bytes());
@@ -203,7 +205,7 @@ impl ObjectClient<'_> {
         if state.is_null() {
             return Err(unsupported(": it returned no object"));
         }
-        let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
+        let state = normalize(&self.kind.schema.block, &state.unknown_as_null());
         self.state(&state, answer.private, None, answer.identity.as_ref())
     }
 
@@ -213,9 +215,9 @@ impl ObjectClient<'_> {
         written: Option<&WrittenArguments>,
     ) -> Result<ReconstructedConfig, DriverError> {
         let block = &self.kind.schema.block;
-        let full = cty::config_from_state(block, value, ArgumentSelection::All);
+        let full = values::config_from_state(block, value, ArgumentSelection::All);
         if let Some(written) = written {
-            let config = cty::config_as_written(block, value, written);
+            let config = values::config_as_written(block, value, written);
             let problems = self.validate(&config).await?.into_iter().filter(is_error).collect();
             return Ok(ReconstructedConfig { config, full, problems });
         }
@@ -239,7 +241,7 @@ impl ObjectClient<'_> {
             let problems: Diagnostics = self.validate(&config).await?.into_iter().filter(is_error).collect();
             let without = |dropped| {
                 let paths = problems.iter().map(|problem| problem.path.clone().unwrap_or_default());
-                let less = |config: EngineValue, at: Path| cty::without(block, &config, &at, dropped);
+                let less = |config: EngineValue, at: Path| values::without(block, &config, &at, dropped);
                 Some(paths.fold(config.clone(), less)).filter(|less| *less != config)
             };
             // Each round removes an argument.
@@ -256,7 +258,7 @@ impl ObjectClient<'_> {
         let block = &self.kind.schema.block;
         let mut candidates = Vec::new();
         if self.generates_config {
-            let state = cty::from_model(self.kind.schema.ty(), &value.without_marks(), &DynamicTypes::default());
+            let state = values::from_model(self.kind.schema.ty(), &value.without_marks(), &DynamicTypes::default());
             // A value with a dynamic type cannot be encoded without its type.
             if let Ok(state) = state {
                 candidates.extend(self.generate_config(&state).await?);
@@ -264,7 +266,7 @@ impl ObjectClient<'_> {
         }
         candidates.push(full.clone());
         let ours = [ArgumentSelection::NonEmpty, ArgumentSelection::NotComputed];
-        candidates.extend(ours.map(|closeness| cty::config_from_state(block, value, closeness)));
+        candidates.extend(ours.map(|closeness| values::config_from_state(block, value, closeness)));
         Ok(candidates)
     }
 
@@ -272,13 +274,13 @@ impl ObjectClient<'_> {
         let state = self.encode(state)?;
         let answer = self.client.generate_resource_config(&self.context.type_name, state).await;
         let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };
-        if answer.diagnostics.iter().any(|one| one.severity == Severity::Error) || answer.config.is_null() {
+        if diagnostics::first_error(&answer.diagnostics).is_some() || answer.config.is_null() {
             return Ok(None);
         }
         let config = self.decode(&answer.config, "the generated configuration")?;
         // Unknown values are computed by the provider.
-        let marked = cty::to_model(&self.kind.schema.block, &config.unknown_as_null());
-        Ok(Some(cty::config_from_state(&self.kind.schema.block, &marked, ArgumentSelection::All)))
+        let marked = values::to_model(&self.kind.schema.block, &config.unknown_as_null());
+        Ok(Some(values::config_from_state(&self.kind.schema.block, &marked, ArgumentSelection::All)))
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::object_client::{ObjectClient, reject_deferred};
-use super::{Providers, diagnostics};
+use super::{Providers, diagnostics, values};
 use crate::{CallContext, DataPlan, DataSources};
 use model::{DriverError, Provider, Schema, Secrets, Value};
-use tfprovider::cty;
+use tfprovider::schema::{normalize, unread_data_source};
 
 #[async_trait]
 impl DataSources for Providers {
@@ -33,13 +33,13 @@ impl DataSources for Providers {
 impl ObjectClient<'_> {
     async fn plan_data(&self, config: &Value) -> Result<DataPlan, DriverError> {
         let block = &self.kind.schema.block;
-        let (config, found) = cty::coerce_config(block, config);
+        let (config, found) = values::coerce_config(block, config);
         if !found.is_empty() {
             return Ok((found, Value::Unknown));
         }
         let response = self.client.validate_data_source_config(&self.context.type_name, self.encode(&config)?).await;
         let found = diagnostics::diagnostics(response.map_err(|error| diagnostics::call_error(&error))?);
-        Ok((found, cty::to_model(block, &cty::unread_data_source(block, &config))))
+        Ok((found, values::to_model(block, &unread_data_source(block, &config))))
     }
 
     async fn read_data(&self, config: &Value) -> Result<Value, DriverError> {
@@ -53,10 +53,10 @@ impl ObjectClient<'_> {
         if state.is_null() {
             return Err(diagnostics::protocol_error("the provider returned no value and reported no error"));
         }
-        if state.has_unknown() {
+        if !state.is_wholly_known() {
             return Err(diagnostics::protocol_error("the provider returned unknown values for the data source"));
         }
-        let read = cty::to_model(block, &cty::normalize(block, &state));
+        let read = values::to_model(block, &normalize(block, &state));
         self.mask.add(Secrets::of([&read]));
         Ok(read)
     }

@@ -1,8 +1,10 @@
 //! Converts diagnostics and errors of providers to those of the engine.
 
-use model::{DriverError, ErrorKind, Path, Reason, Severity};
-use tfprovider::cty::ValueError;
-use tfprovider::plugin::{Diagnostic, PluginError};
+use cty::Error;
+
+use super::values;
+use model::{DriverError, ErrorKind, Reason};
+use tfprovider::plugin::{Diagnostic, PluginError, Severity};
 
 /// The error of a call without a response.
 pub(super) fn call_error(error: &PluginError) -> DriverError {
@@ -24,14 +26,14 @@ pub(super) fn protocol_error(what: impl Into<String>) -> DriverError {
 }
 
 /// The error of a response with these invalid values; `None` if there are none.
-pub(super) fn value_errors(what: &str, found: &[ValueError]) -> Option<DriverError> {
+pub(super) fn value_errors(what: &str, found: &[Error]) -> Option<DriverError> {
     let first = found.first()?;
     let more = if found.len() > 1 { format!(" (and {} more)", found.len() - 1) } else { String::new() };
     Some(protocol_error(format!("the provider {what}: {first}{more}")))
 }
 
 /// The error of a value that cannot be encoded or decoded.
-pub(super) fn decode_error(what: &str, error: &ValueError) -> DriverError {
+pub(super) fn decode_error(what: &str, error: &Error) -> DriverError {
     protocol_error(format!("{what} cannot be read: {error}"))
 }
 
@@ -44,7 +46,7 @@ pub(super) fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
         message.push_str(&format!(" (and {more} more)"));
     }
     // The protocol does not say whether a retry helps. Most errors of services are temporary.
-    Some(DriverError { kind: ErrorKind::Transient, message, path: first.path.clone(), hint: None })
+    Some(DriverError { kind: ErrorKind::Transient, message, path: first.path.as_ref().map(values::path), hint: None })
 }
 
 pub(super) fn warnings(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
@@ -58,8 +60,11 @@ pub(super) fn diagnostics(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
 fn diagnostic(source: Diagnostic) -> model::Diagnostic {
     let reason = if source.severity == Severity::Error { Reason::InvalidConfig } else { Reason::ProviderWarning };
     let mut converted = model::Diagnostic::general(reason, one_line(&source));
-    converted.severity = source.severity;
-    converted.path = source.path.filter(|path: &Path| !path.0.is_empty());
+    converted.severity = match source.severity {
+        Severity::Error => model::Severity::Error,
+        Severity::Warning => model::Severity::Warning,
+    };
+    converted.path = source.path.as_ref().map(values::path).filter(|path| !path.0.is_empty());
     converted
 }
 

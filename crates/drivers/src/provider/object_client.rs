@@ -5,21 +5,26 @@ mod prior;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cty::{Error, Type, Value, json, msgpack};
+
 use super::diagnostics;
 use super::mask::ProcessMask;
 use super::private::{ObjectPrivate, PlanPrivate, WriteOnlyFingerprint};
 use super::schema::{Identity, ResourceType};
+use super::values::{self, DynamicTypes};
 use crate::masked::{Answer, mask_answer};
 use crate::{ApplyRequest, ApplyResponse, CallContext, arguments};
 use model::{
-    DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets,
-    Value as EngineValue,
+    DriverError, ErrorKind, IgnoredChange, ImportRequest, ObjectState, PlanRequest, PlanResponse, RecordedObject,
+    Secrets, Value as EngineValue,
 };
 use prior::PriorState;
-use tfprovider::cty::{self, DynamicTypes, Type, Value, json, msgpack};
 use tfprovider::plugin::{
     ApplyResourceChange, ApplyResourceChangeResponse, Client, Diagnostic, EncodedValue, ImportResourceState, Lease,
     Msgpack, PlanResourceChange, PluginError, ReadResource,
+};
+use tfprovider::schema::{
+    Block, normalize, plan_errors, proposed_state, replace_paths, result_errors, with_prior_at, write_only_values,
 };
 
 /// A configured provider for the calls about one object.
@@ -40,6 +45,11 @@ pub(super) struct ObjectClient<'a> {
 }
 
 impl ObjectClient<'_> {
+    /// The state of an object that does not exist.
+    fn no_state(&self) -> Value {
+        Value::null(self.kind.schema.ty().clone())
+    }
+
     fn type_name(&self) -> String {
         self.context.type_name.to_string()
     }
@@ -55,13 +65,11 @@ impl ObjectClient<'_> {
         let mut values: Vec<EngineValue> =
             config.into_iter().chain(prior.map(|object| &object.value)).cloned().collect();
         if let Some(config) = config.filter(|_| self.kind.has_secrets) {
-            let (config, _) = cty::coerce_config(block, config);
+            let (config, _) = values::coerce_config(block, config);
             values.extend(
-                cty::write_only_values(block, &config)
-                    .iter()
-                    .map(|value| cty::to_unmarked_model(value).into_sensitive()),
+                write_only_values(block, &config).iter().map(|value| values::to_unmarked_model(value).into_sensitive()),
             );
-            values.push(cty::to_model(block, &config));
+            values.push(values::to_model(block, &config));
         }
         self.mask.add(Secrets::of(&values));
     }
@@ -79,7 +87,7 @@ impl ObjectClient<'_> {
     }
 
     pub async fn validate(&self, config: &EngineValue) -> Result<model::Diagnostics, DriverError> {
-        let (config, found) = cty::coerce_config(&self.kind.schema.block, config);
+        let (config, found) = values::coerce_config(&self.kind.schema.block, config);
         if !found.is_empty() {
             return Ok(found);
         }
@@ -93,9 +101,9 @@ impl ObjectClient<'_> {
         let config = self.conform_config(&request.config)?;
         let prior = match &request.prior {
             Some(object) => self.prior(object).await?,
-            None => PriorState { state: Value::Null, private: ObjectPrivate::default(), identity: None },
+            None => PriorState { state: self.no_state(), private: ObjectPrivate::default(), identity: None },
         };
-        let proposed = cty::proposed_state(block, &prior.state, &config);
+        let proposed = proposed_state(block, &prior.state, &config);
         let call = PlanResourceChange {
             type_name: self.type_name(),
             prior: self.encode(&prior.state)?,
@@ -111,17 +119,18 @@ impl ObjectClient<'_> {
         if answered.is_null() {
             return Err(diagnostics::protocol_error("the provider returned an empty plan"));
         }
-        let found = cty::plan_errors(block, &prior.state, &config, &answered);
+        let found = plan_errors(block, &prior.state, &config, &answered);
         self.check("produced an invalid plan", &found, answer.legacy_type_system)?;
         let ignored = request.ignored.as_ref().map_or(&[][..], |ignored| &ignored.changes);
         let planned = match answer.legacy_type_system {
             // Such providers change configured values, for example hash a value that is already the hash.
-            true => cty::with_ignored(&answered, &prior.state, ignored),
+            true => with_ignored(block, &answered, &prior.state, ignored),
             false => answered.clone(),
         };
         self.check_final_plan(request.previous_plan.as_ref(), &planned, answer.legacy_type_system)?;
-        let requires_replace = cty::replace_paths(block, &prior.state, &planned, &answer.requires_replace);
+        let requires_replace = replace_paths(block, &prior.state, &planned, &answer.requires_replace);
         let forcing = requires_replace.map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        let forcing = forcing.iter().map(values::path).collect();
         let state = match answer.state {
             EncodedValue::Msgpack(bytes) if planned == answered => bytes,
             _ => self.encode(&planned)?.0,
@@ -135,7 +144,7 @@ impl ObjectClient<'_> {
         let private =
             PlanPrivate { private: answer.private, state, identity, legacy: answer.legacy_type_system, write_only };
         Ok(PlanResponse {
-            planned: cty::to_model(block, &planned),
+            planned: values::to_model(block, &planned),
             requires_replace: forcing,
             private: private.encode(),
             identity: None,
@@ -154,9 +163,9 @@ impl ObjectClient<'_> {
         let config = self.conform_config(&request.config)?;
         let prior = match &request.prior {
             Some(object) => self.prior(object).await?.state,
-            None => Value::Null,
+            None => self.no_state(),
         };
-        let planned = cty::to_model(block, &cty::proposed_state(block, &prior, &config));
+        let planned = values::to_model(block, &proposed_state(block, &prior, &config));
         Ok(PlanResponse { planned, ..PlanResponse::default() })
     }
 
@@ -167,9 +176,9 @@ impl ObjectClient<'_> {
         if self.kind.schema.ty().has_dynamic() {
             return Ok(());
         }
-        let before = cty::from_model(self.kind.schema.ty(), before, &DynamicTypes::default());
+        let before = values::from_model(self.kind.schema.ty(), before, &DynamicTypes::default());
         let before = before.map_err(|error| diagnostics::decode_error("the earlier plan", &error))?;
-        let found = cty::result_errors(&self.kind.schema.block, &before, now);
+        let found = result_errors(&self.kind.schema.block, &before, now);
         self.check("produced an inconsistent final plan", &found, legacy)
     }
 
@@ -178,7 +187,7 @@ impl ObjectClient<'_> {
         let prepared = async {
             let prior = match &request.prior {
                 Some(object) => self.prior(object).await?,
-                None => PriorState { state: Value::Null, private: ObjectPrivate::default(), identity: None },
+                None => PriorState { state: self.no_state(), private: ObjectPrivate::default(), identity: None },
             };
             let plan = PlanPrivate::decode(&request.private)?;
             let config = self.encode(&self.conform_config(&request.config)?)?;
@@ -225,12 +234,12 @@ impl ObjectClient<'_> {
             return failed_response(error.unwrap_or_else(missing));
         }
         let known = state.unknown_as_null();
-        if error.is_none() && state.has_unknown() {
+        if error.is_none() && !state.is_wholly_known() {
             error = Some(diagnostics::protocol_error("the provider returned unknown values for the object"));
         }
         if error.is_none() {
             let planned = msgpack::decode(&plan.state, self.kind.schema.ty());
-            let found = planned.map(|planned| cty::result_errors(block, &planned, &known)).unwrap_or_default();
+            let found = planned.map(|planned| result_errors(block, &planned, &known)).unwrap_or_default();
             let legacy = plan.legacy || answer.legacy_type_system;
             error = self.check("produced an inconsistent result after apply", &found, legacy).err();
         }
@@ -359,7 +368,7 @@ impl ObjectClient<'_> {
         if state.is_null() {
             return Ok(None);
         }
-        let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
+        let state = normalize(&self.kind.schema.block, &state.unknown_as_null());
         // A provider that returns no identity has not changed it.
         let unchanged = identity.map(|Msgpack(bytes)| EncodedValue::Msgpack(bytes));
         let identity = answer.identity.filter(|identity| !identity.is_null()).or(unchanged);
@@ -373,7 +382,7 @@ impl ObjectClient<'_> {
             ImportRequest::Identity(identity) => identity,
         };
         let Some(Identity { ty, .. }) = &self.kind.identity else { return Err(arguments::no_identity(self.context)) };
-        let (value, mut found) = cty::convert(ty, identity);
+        let (value, mut found) = values::convert(ty, identity);
         if !found.is_empty() {
             let first = found.swap_remove(0);
             let place = first.path.map_or_else(String::new, |path| format!("{path}: "));
@@ -402,7 +411,7 @@ impl ObjectClient<'_> {
         }
         let identity = object.identity.map(|identity| self.identity_bytes(identity)).transpose()?;
         // An imported state may be partial; a read completes it.
-        let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
+        let state = normalize(&self.kind.schema.block, &state.unknown_as_null());
         let private = ObjectPrivate { private: object.private, ..ObjectPrivate::default() };
         self.read_state(PriorState { state, private, identity: identity.map(Msgpack) }).await
     }
@@ -428,13 +437,13 @@ impl ObjectClient<'_> {
     ) -> Result<ObjectState, DriverError> {
         let identity = match (identity, &self.kind.identity) {
             (Some(identity), Some(Identity { ty, .. })) => {
-                Some(cty::to_unmarked_model(&decode(identity, ty, "the identity")?))
+                Some(values::to_unmarked_model(&decode(identity, ty, "the identity")?))
             }
             _ => None,
         };
         let identity = identity.filter(|identity| !matches!(identity, EngineValue::Null));
         let dynamic = DynamicTypes::of(state, self.kind.schema.ty());
-        let value = cty::to_model(&self.kind.schema.block, state);
+        let value = values::to_model(&self.kind.schema.block, state);
         self.mask.add(Secrets::of([&value]));
         let identity_version =
             self.kind.identity.as_ref().filter(|_| identity.is_some()).map_or(0, |identity| identity.version);
@@ -447,7 +456,7 @@ impl ObjectClient<'_> {
     }
 
     pub(super) fn conform_config(&self, config: &EngineValue) -> Result<Value, DriverError> {
-        let (config, mut found) = cty::coerce_validated(&self.kind.schema.block, config);
+        let (config, mut found) = values::coerce_validated(&self.kind.schema.block, config);
         if found.is_empty() {
             return Ok(config);
         }
@@ -455,7 +464,7 @@ impl ObjectClient<'_> {
         Err(DriverError { kind: ErrorKind::InvalidConfig, message: first.summary, path: first.path, hint: first.hint })
     }
 
-    fn check(&self, what: &str, found: &[cty::ValueError], legacy: bool) -> Result<(), DriverError> {
+    fn check(&self, what: &str, found: &[Error], legacy: bool) -> Result<(), DriverError> {
         let Some(error) = diagnostics::value_errors(what, found) else { return Ok(()) };
         if legacy {
             // Providers with the legacy SDK cannot distinguish null from an empty value.
@@ -481,6 +490,17 @@ fn decode(value: &EncodedValue, ty: &Type, what: &str) -> Result<Value, DriverEr
         EncodedValue::Json(bytes) => json::decode(bytes, ty, json::UnsupportedAttributes::Reject),
     };
     decoded.map_err(|error| diagnostics::decode_error(what, &error))
+}
+
+/// The planned value with the prior values at the ignored paths. With `all`, nothing changes.
+fn with_ignored(block: &Block, planned: &Value, prior: &Value, ignored: &[IgnoredChange]) -> Value {
+    ignored.iter().fold(planned.clone(), |planned, change| {
+        let path = match change {
+            IgnoredChange::All => cty::Path::default(),
+            IgnoredChange::At(path) => values::provider_path(path),
+        };
+        with_prior_at(block, &planned, prior, &path)
+    })
 }
 
 /// Purlin does not allow providers to defer objects.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use cty::Value;
 use serde::{Deserialize, Serialize};
 
+use super::values::{self, DynamicTypes};
 use model::{DriverError, ErrorKind, IgnoredChange, Path};
-use tfprovider::cty::schema::Block;
-use tfprovider::cty::{self, DynamicTypes, Value};
+use tfprovider::schema::{Block, write_only_fingerprints};
 
 /// The first byte if only the provider's bytes follow, as for most objects.
 const BARE: u8 = 0;
@@ -47,8 +48,8 @@ impl WriteOnlyFingerprint {
         let salt = before.map_or_else(|| BASE64_STANDARD.encode(entropy), |before| before.salt.clone());
         let is_ignored = |path: &Path| ignored.iter().any(|change| change.covers(path));
         let kept = before.into_iter().flat_map(|before| &before.arguments).filter(|(path, _)| is_ignored(path));
-        let set = cty::write_only_fingerprints(block, config, salt.as_bytes()).into_iter();
-        let set = set.map(|(path, print)| (path, BASE64_STANDARD.encode(&print[..16])));
+        let set = write_only_fingerprints(block, config, salt.as_bytes()).into_iter();
+        let set = set.map(|(path, print)| (values::path(&path), BASE64_STANDARD.encode(&print[..16])));
         Self { arguments: kept.map(|(path, print)| (path.clone(), print.clone())).chain(set).collect(), salt }
     }
 }
@@ -171,12 +172,13 @@ fn text(value: &impl Serialize) -> Arc<[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use cty::Type;
+
     use super::*;
-    use tfprovider::cty::Type;
 
     #[test]
     fn private_data_round_trips() {
-        let value = Value::object([("any", Value::dynamic(Type::String, Value::string("x")))]);
+        let value = Value::object([("any", Value::string("x"))]);
         let dynamic = DynamicTypes::of(&value, &Type::object([("any", Type::Dynamic)]));
         let bare = ObjectPrivate { private: vec![1, 2], ..ObjectPrivate::default() };
         let arguments = BTreeMap::from([("keys[\"a b\"].secret".parse().unwrap(), "f".to_owned())]);

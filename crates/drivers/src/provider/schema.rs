@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cty::{Error, Type};
+
 use model::AttributeType;
-use tfprovider::cty::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Schema, Shape};
-use tfprovider::cty::{Type, TypeError};
 use tfprovider::plugin::schema as wire;
+use tfprovider::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Schema, Shape};
 
 #[derive(Debug)]
 pub(super) struct ResourceType {
@@ -32,7 +33,7 @@ pub struct Identity {
 }
 
 impl ResourceType {
-    pub fn new(source: &wire::Schema, identity: Option<&wire::IdentitySchema>) -> Result<Self, TypeError> {
+    pub fn new(source: &wire::Schema, identity: Option<&wire::IdentitySchema>) -> Result<Self, Error> {
         let schema = Schema { version: source.version, block: block(&source.block)? };
         let outline = Arc::new(outline(&schema));
         let identity = identity.map(self::identity).transpose()?;
@@ -42,7 +43,7 @@ impl ResourceType {
     }
 }
 
-pub(super) fn block(source: &wire::Block) -> Result<Block, TypeError> {
+pub(super) fn block(source: &wire::Block) -> Result<Block, Error> {
     let nested = source.blocks.iter().map(|nested| {
         let nested_block = NestedBlock {
             nesting: nested.nesting,
@@ -52,21 +53,21 @@ pub(super) fn block(source: &wire::Block) -> Result<Block, TypeError> {
         };
         Ok((Arc::from(nested.name.as_str()), nested_block))
     });
-    let nested = nested.collect::<Result<BTreeMap<_, _>, TypeError>>()?;
+    let nested = nested.collect::<Result<BTreeMap<_, _>, Error>>()?;
     let mut converted = Block::new(attributes(&source.attributes)?, nested);
     converted.description = source.description.as_str().into();
     converted.deprecated = source.deprecated.then(Arc::default);
     Ok(converted)
 }
 
-fn attributes(source: &[wire::Attribute]) -> Result<BTreeMap<Arc<str>, Attribute>, TypeError> {
+fn attributes(source: &[wire::Attribute]) -> Result<BTreeMap<Arc<str>, Attribute>, Error> {
     source.iter().map(|one| Ok((Arc::from(one.name.as_str()), attribute(one)?))).collect()
 }
 
-fn attribute(source: &wire::Attribute) -> Result<Attribute, TypeError> {
+fn attribute(source: &wire::Attribute) -> Result<Attribute, Error> {
     let shape = match &source.nested {
         Some(nested) => Shape::Nested(NestedType::new(nested.nesting, attributes(&nested.attributes)?)),
-        None => Shape::Plain(Type::from_json(&source.r#type)?),
+        None => Shape::Plain(Type::from_json(&source.r#type)?.without_optional()),
     };
     Ok(Attribute {
         required: source.required,
@@ -80,9 +81,10 @@ fn attribute(source: &wire::Attribute) -> Result<Attribute, TypeError> {
     })
 }
 
-fn identity(source: &wire::IdentitySchema) -> Result<Identity, TypeError> {
-    let attributes = source.attributes.iter().map(|one| Ok((one.name.as_str(), Type::from_json(&one.r#type)?)));
-    let ty = Type::object(attributes.collect::<Result<Vec<_>, TypeError>>()?);
+fn identity(source: &wire::IdentitySchema) -> Result<Identity, Error> {
+    let attributes =
+        source.attributes.iter().map(|one| Ok((one.name.as_str(), Type::from_json(&one.r#type)?.without_optional())));
+    let ty = Type::object(attributes.collect::<Result<Vec<_>, Error>>()?);
     let required = source.attributes.iter().filter(|one| one.required_for_import);
     Ok(Identity { version: source.version, ty, required: required.map(|one| one.name.as_str().into()).collect() })
 }
@@ -157,8 +159,8 @@ fn plain_kind(ty: &Type) -> AttributeType {
         Type::List(element) => AttributeType::List(Box::new(plain_kind(element))),
         Type::Map(element) => AttributeType::Map(Box::new(plain_kind(element))),
         Type::Set(_) => AttributeType::Set,
-        Type::Object(attributes) => {
-            AttributeType::Object(attributes.iter().map(|(name, ty)| (name.clone(), plain_kind(ty))).collect())
+        Type::Object(object) => {
+            AttributeType::Object(object.attributes.iter().map(|(name, ty)| (name.clone(), plain_kind(ty))).collect())
         }
     }
 }

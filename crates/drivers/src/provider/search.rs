@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use cty::{Type, msgpack};
+
 use super::object_client::ObjectClient;
 use super::private::PlanPrivate;
+use super::values;
 use crate::{ApplyRequest, SearchResult};
 use model::{DriverError, ImportRequest, ObjectState, Path, Value, visible};
-use tfprovider::cty::{self, Type, msgpack};
 
 impl ObjectClient<'_> {
     /// Imports and reads the object that the user named, or each object that the create may have created.
@@ -67,7 +69,7 @@ impl ObjectClient<'_> {
     fn planned_identity(&self, private: &[u8]) -> Option<Value> {
         let identity = PlanPrivate::decode(private).ok()?.identity?;
         let value = msgpack::decode(&identity, &self.kind.identity.as_ref()?.ty).ok()?;
-        let value = cty::to_unmarked_model(&value);
+        let value = values::to_unmarked_model(&value);
         (!value.has_unknown() && !matches!(value, Value::Null)).then_some(value)
     }
 
@@ -81,8 +83,8 @@ impl ObjectClient<'_> {
         if !identity.required.iter().all(|name| known(name).is_some()) {
             return None;
         }
-        let Type::Object(attributes) = &identity.ty else { return None };
-        Some(Value::map(attributes.keys().filter_map(|name| Some((name.clone(), known(name)?)))))
+        let Type::Object(object) = &identity.ty else { return None };
+        Some(Value::map(object.attributes.keys().filter_map(|name| Some((name.clone(), known(name)?)))))
     }
 }
 

@@ -8,8 +8,8 @@ use super::schema::{self, ResourceType};
 use crate::ProviderInfo;
 use model::DriverError;
 use process::lock;
-use tfprovider::cty::schema::Block;
 use tfprovider::plugin::schema::{IdentitySchema, ProviderSchema};
+use tfprovider::schema::Block;
 
 /// The schemas of a provider. The schema of a type is converted on first use, since large providers have a thousand.
 #[derive(Debug)]

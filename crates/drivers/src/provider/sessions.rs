@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use cty::msgpack;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 
@@ -15,11 +16,11 @@ use super::reattach::Reattach;
 use super::runners::{PodRequest, RunnerPods};
 use super::served_types::ServedTypes;
 use super::spares::Spares;
+use super::values;
 use crate::ProviderInfo;
 use crate::masked::redacted;
 use model::{Diagnostics, DriverError, ErrorKind, Package, PodRunner, Provider, ProviderUse, Secrets};
 use process::{Clock, lock};
-use tfprovider::cty::{self, msgpack};
 use tfprovider::install::{InstalledProvider, Installer};
 use tfprovider::plugin::{
     CURRENT_EXE, Client, Diagnostic, Launch, Lease, Limits, Msgpack, Observer, PluginError, Pool, PoolKey, PoolOptions,
@@ -169,7 +170,7 @@ impl Sessions {
                     Protocol::V6 => 6,
                 },
                 resource_types: schema.resource_types().count(),
-                locked: installed.as_ref().and_then(|installed| installed.locked(provider)),
+                locked: installed.as_ref().and_then(|installed| installed.locked(&provider.version)),
             };
             ServedTypes::new(schema, identities.unwrap_or_default(), facts)
         };
@@ -270,8 +271,8 @@ impl Sessions {
         masks.retain(|_, mask| mask.strong_count() > 0);
         lock(&self.warned).retain(|key, _| masks.contains_key(key));
         // Values are sensitive because of their expression or because of the schema.
-        let (conformed, _) = cty::coerce_config(served.configuration(), &used.configuration);
-        let marked = cty::to_model(served.configuration(), &conformed);
+        let (conformed, _) = values::coerce_config(served.configuration(), &used.configuration);
+        let marked = values::to_model(served.configuration(), &conformed);
         let mask = ProcessMask::new(Secrets::of([&used.configuration, &marked]));
         masks.insert(key.clone(), Arc::downgrade(&mask));
         mask
@@ -282,7 +283,7 @@ impl Sessions {
         let (configuration, mut found) = match self.options.configuration {
             ConfigurationMode::Ignore => (served.configuration().empty(), Vec::new()),
             ConfigurationMode::Configure | ConfigurationMode::Check => {
-                cty::coerce_config(served.configuration(), &used.configuration)
+                values::coerce_config(served.configuration(), &used.configuration)
             }
         };
         if !found.is_empty() {

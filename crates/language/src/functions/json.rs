@@ -4,7 +4,7 @@ use super::call::Call;
 use super::parameter::{any, string};
 use super::{Accepts, Function, function};
 use crate::Failure;
-use crate::cty::{Range, Type, Value, decode_json, encode_json};
+use crate::cty::{Range, Type, Value, json as encoding};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     function("jsondecode", jsondecode).takes(&[string("str")]).gives_type_of(jsondecode_type).or_null().says(
@@ -20,7 +20,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn decoded(text: &str) -> Result<Value, Failure> {
-    decode_json(text).map_err(|error| Failure::of(0, error.to_string()))
+    encoding::read(text).map_err(|error| Failure::of(0, error.to_string()))
 }
 
 /// The beginning of an unknown text can say what it will be.
@@ -46,7 +46,7 @@ fn jsonencode(call: &Call<'_>) -> Result<Value, Failure> {
     let value = &call.arguments[0];
     if value.is_wholly_known() {
         let mut json = String::new();
-        encode_json(value, &mut json)?;
+        encoding::write(value, &mut json)?;
         return Ok(Value::string(&json));
     }
     let prefix = match value.ty() {

@@ -1,7 +1,7 @@
 //! The verbs of `format`: those of Go's `fmt` that make sense for values.
 
 use super::graphemes;
-use crate::cty::{Number, Type, Value, convert, encode_json, write_json_string};
+use crate::cty::{Number, Type, Value, convert, json as encoding};
 use crate::{Failure, Scope};
 
 /// `%`, flags, width, precision, index of an argument, letter.
@@ -126,7 +126,7 @@ fn append(verb: &Verb, argument: &Value, out: &mut String) -> Result<(), Failure
                 out.push_str(&padded(verb, text));
             } else {
                 let mut quoted = String::new();
-                write_json_string(text, &mut quoted);
+                encoding::write_string(text, &mut quoted);
                 out.push_str(&padded(verb, &quoted));
             }
         }
@@ -141,7 +141,7 @@ fn as_is(verb: &Verb, argument: &Value) -> Result<String, Failure> {
         (_, Some(number)) if !verb.sharp => Ok(number.to_general(None)),
         _ => {
             let mut json = String::new();
-            encode_json(argument, &mut json)?;
+            encoding::write(argument, &mut json)?;
             Ok(json)
         }
     }

@@ -4,7 +4,7 @@ use cty::{Data, Mark, Marks, Number, Range, Type, Value};
 use serde_json::{Map, Value as Json, json};
 
 pub fn decode(value: &Json) -> Value {
-    typed(&Type::from_json(&value["t"]).unwrap(), &value["v"])
+    typed(&Type::from_json(value["t"].to_string().as_bytes()).unwrap(), &value["v"])
 }
 
 fn typed(ty: &Type, json: &Json) -> Value {

@@ -3,8 +3,8 @@
 use serde_json::Value as Json;
 
 use super::{Arguments, Source};
+use drivers::provider::values::{Written, WrittenArguments};
 use model::Value;
-use tfprovider::cty::{Written, WrittenArguments};
 
 /// Returns the arguments that are set. `known` returns the value of an expression that reads no other object.
 pub fn arguments(arguments: &Arguments, known: &dyn Fn(&Source) -> Option<Json>) -> WrittenArguments {

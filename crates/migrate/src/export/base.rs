@@ -9,9 +9,9 @@ use super::super::address::{ResourceAddress, instance_key};
 use super::super::configuration::Configuration;
 use super::super::gather::built_in;
 use super::super::{Problem, moved, names, state};
+use cty::json;
 use drivers::terraform_data;
 use model::{InstanceKey, Value};
-use tfprovider::cty::json;
 
 #[derive(Debug)]
 pub struct Base {
@@ -56,8 +56,7 @@ impl Base {
         let addresses: Vec<&ResourceAddress> = parsed.resources.iter().map(|resource| &resource.address).collect();
         let first = |problems: Vec<Problem>| problems.into_iter().next().unwrap_or_else(|| Problem::plain("no names"));
         let names = names::names(&addresses, chosen).map_err(first)?;
-        let unreadable =
-            |error: tfprovider::cty::ValueError| Problem::plain(format!("the state cannot be read: {error}"));
+        let unreadable = |error: cty::Error| Problem::plain(format!("the state cannot be read: {error}"));
         let members: BTreeMap<String, &str> = json::members(text).map_err(unreadable)?.into_iter().collect();
         let texts = json::elements(members.get("resources").copied().unwrap_or("[]")).map_err(unreadable)?;
         let mut resources = BTreeMap::new();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
+use cty::Type;
 use model::Value;
-use tfprovider::cty::Type;
 
 /// Returns the paths of sensitive values. Records do not distinguish maps from objects, but their steps differ in a
 /// state. Without a type, both are written; Terraform and OpenTofu ignore a path that does not exist.
@@ -14,7 +14,7 @@ pub fn paths(value: &Value, ty: Option<&Type>) -> Vec<Json> {
     let Value::Map(entries) = value else { return found };
     for (key, item) in entries.iter() {
         let mut at = vec![attribute(key)];
-        collect(item, ty.and_then(|ty| attribute_type(ty, key)), &mut at, &mut found);
+        collect(item, ty.and_then(|ty| ty.entry(key)), &mut at, &mut found);
     }
     found
 }
@@ -27,14 +27,6 @@ fn index(key: &str) -> Json {
     json!({"type": "index", "value": {"value": key, "type": "string"}})
 }
 
-fn attribute_type<'t>(ty: &'t Type, key: &str) -> Option<&'t Type> {
-    match ty {
-        Type::Object(attributes) => attributes.get(key),
-        Type::Map(element) => Some(element),
-        _ => None,
-    }
-}
-
 fn collect(value: &Value, ty: Option<&Type>, at: &mut Vec<Json>, found: &mut Vec<Json>) {
     let mut below = |step: Json, item: &Value, ty: Option<&Type>| {
         at.push(step);
@@ -45,7 +37,7 @@ fn collect(value: &Value, ty: Option<&Type>, at: &mut Vec<Json>, found: &mut Vec
         (Value::Sensitive(_), _) => found.push(Json::Array(at.clone())),
         (Value::Map(entries), ty) => {
             let each = |(key, item): (&Arc<str>, &Value)| {
-                let inner = ty.and_then(|ty| attribute_type(ty, key));
+                let inner = ty.and_then(|ty| ty.entry(key));
                 if !matches!(ty, Some(Type::Map(_))) {
                     below(attribute(key), item, inner);
                 }
@@ -59,11 +51,7 @@ fn collect(value: &Value, ty: Option<&Type>, at: &mut Vec<Json>, found: &mut Vec
         (Value::List(_), Some(Type::Set(_))) if value.has_sensitive() => found.push(Json::Array(at.clone())),
         (Value::List(items), ty) => {
             for (place, item) in items.iter().enumerate() {
-                let inner = match ty {
-                    Some(Type::List(element)) => Some(element.as_ref()),
-                    Some(Type::Tuple(elements)) => elements.get(place),
-                    _ => None,
-                };
+                let inner = ty.and_then(|ty| ty.item(place));
                 below(json!({"type": "index", "value": {"value": place, "type": "number"}}), item, inner);
             }
         }
@@ -97,9 +85,9 @@ mod tests {
         let object = || Type::object([("key", Type::String)]);
         let ty = Type::object([
             ("object", object()),
-            ("map", Type::Map(Arc::new(Type::String))),
-            ("list", Type::List(Arc::new(object()))),
-            ("set", Type::Set(Arc::new(object()))),
+            ("map", Type::map(Type::String)),
+            ("list", Type::list(object())),
+            ("set", Type::set(object())),
         ]);
         assert_eq!(shown(&value, Some(&ty)), [".list[0].key", ".map[\"key\"]", ".object.key", ".set"]);
         assert_eq!(shown(&Value::map([("a", Value::map([("b", secret())]))]), None), [".a.b", ".a[\"b\"]"]);

@@ -16,7 +16,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Parses the full address in a `model::Provider`.
+    /// Parses a full address.
     pub fn parse(address: &str) -> Result<Self, InstallError> {
         let parts: Vec<&str> = address.split('/').collect();
         // The parts become directory names.
@@ -25,7 +25,7 @@ impl Source {
             [host, namespace, name] if parts.iter().all(is_plain) => {
                 Ok(Self { host: host.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
             }
-            _ => Err(InstallError::terminal(format!("`{address}` is not a provider address"))
+            _ => Err(InstallError::new(format!("`{address}` is not a provider address"))
                 .at("spec.source")
                 .hint("write HOST/NAMESPACE/TYPE")),
         }

@@ -29,7 +29,7 @@ impl Default for UnpackLimits {
 /// Unpacks a zip into an existing, empty directory and syncs the files to disk.
 pub(super) fn unpack(zip: &Path, directory: &Path, limits: UnpackLimits) -> Result<(), InstallError> {
     let invalid = |why: String| {
-        InstallError::terminal(format!("the package is not valid: {why}"))
+        InstallError::new(format!("the package is not valid: {why}"))
             .at("spec.package")
             .hint("the publisher must fix the package; nothing was installed")
     };
@@ -106,7 +106,7 @@ pub(super) fn program(package: &Path, name: &str) -> Result<std::path::PathBuf, 
         let entries = fs::read_dir(package).map_err(|error| InstallError::file(package, error))?;
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).filter(is_program);
         let first = names.min().ok_or_else(|| {
-            InstallError::terminal(format!("{} does not contain the program `{expected}`", package.display()))
+            InstallError::new(format!("{} does not contain the program `{expected}`", package.display()))
                 .at("spec.package")
         })?;
         package.join(first)
@@ -115,7 +115,7 @@ pub(super) fn program(package: &Path, name: &str) -> Result<std::path::PathBuf, 
     };
     let metadata = fs::metadata(&program).map_err(|error| InstallError::file(&program, error))?;
     if !metadata.is_file() {
-        return Err(InstallError::terminal(format!("{} is not a regular file", program.display())).at("spec.package"));
+        return Err(InstallError::new(format!("{} is not a regular file", program.display())).at("spec.package"));
     }
     Ok(program)
 }

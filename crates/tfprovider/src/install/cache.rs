@@ -109,7 +109,7 @@ impl Slot {
                     tokio::time::sleep(LOCK_POLL_INTERVAL).await;
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(InstallError::transient(format!("another process has locked {}", path.display())));
+                    return Err(InstallError::new(format!("another process has locked {}", path.display())));
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }

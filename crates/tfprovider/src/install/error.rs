@@ -3,13 +3,9 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use model::ErrorKind;
-
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InstallError {
-    /// Whether a retry may succeed.
-    pub kind: ErrorKind,
     /// The relevant field of the `Provider`, such as `spec.version`.
     pub field: Option<&'static str>,
     pub message: String,
@@ -17,19 +13,13 @@ pub struct InstallError {
 }
 
 impl InstallError {
-    /// An error that remains until a user changes something.
-    pub fn terminal(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Terminal, field: None, message: message.into(), hint: None }
-    }
-
-    /// An error that a retry may fix.
-    pub fn transient(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Transient, ..Self::terminal(message) }
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { field: None, message: message.into(), hint: None }
     }
 
     /// A failed file operation.
     pub fn file(path: &Path, error: impl Display) -> Self {
-        Self::transient(format!("{}: {error}", path.display()))
+        Self::new(format!("{}: {error}", path.display()))
     }
 
     /// Sets the field.

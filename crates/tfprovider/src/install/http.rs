@@ -68,7 +68,7 @@ impl Http {
 
     fn build(&self) -> Result<Client, InstallError> {
         let wrong = |error: reqwest::Error| {
-            InstallError::terminal(format!("cannot create an HTTPS client: {}", chain(&error)))
+            InstallError::new(format!("cannot create an HTTPS client: {}", chain(&error)))
                 .hint("the CA certificates of the system are required; SSL_CERT_FILE can set their path")
         };
         let mut headers = HeaderMap::new();
@@ -93,12 +93,12 @@ impl Http {
     pub async fn send(&self, ask: HttpRequest<'_>, limit: Duration) -> Result<Response, InstallError> {
         if ask.url.scheme() != "https" {
             let message = format!("{} cannot be fetched: {} is not https", ask.what, display_url(ask.url));
-            return Err(InstallError::terminal(message).at("spec.package"));
+            return Err(InstallError::new(message).at("spec.package"));
         }
         let mut request = self.client()?.get(ask.url.clone()).timeout(limit);
         if let Some(authorization) = ask.authorization {
             let mut value = HeaderValue::from_str(authorization).map_err(|_| {
-                InstallError::terminal("the registry token contains an invalid character")
+                InstallError::new("the registry token contains an invalid character")
                     .hint(format!("correct {}", ask.credentials))
             })?;
             value.set_sensitive(true);
@@ -137,7 +137,7 @@ impl Http {
     pub async fn json<T: DeserializeOwned>(&self, ask: HttpRequest<'_>) -> Result<Option<T>, InstallError> {
         let Some(content) = self.document(ask).await? else { return Ok(None) };
         serde_json::from_slice(&content).map(Some).map_err(|error| {
-            InstallError::terminal(format!("{} cannot be read: {error} ({})", ask.what, display_url(ask.url)))
+            InstallError::new(format!("{} cannot be read: {error} ({})", ask.what, display_url(ask.url)))
                 .at("spec.package")
                 .hint("check that this is the address of a registry or mirror")
         })
@@ -145,8 +145,7 @@ impl Http {
 
     /// Downloads a package to a file and returns its SHA-256 digest.
     pub async fn download(&self, ask: HttpRequest<'_>, to: &Path) -> Result<[u8; 32], InstallError> {
-        let missing =
-            || InstallError::transient(format!("{} does not exist: {} (404)", ask.what, display_url(ask.url)));
+        let missing = || InstallError::new(format!("{} does not exist: {} (404)", ask.what, display_url(ask.url)));
         let mut response = self.get(ask, PACKAGE).await?.ok_or_else(missing)?;
         let failed = |error| InstallError::file(to, error);
         let mut file = tokio::fs::File::create(to).await.map_err(failed)?;
@@ -177,15 +176,14 @@ pub(super) fn display_url(url: &Url) -> String {
 
 fn too_large(ask: HttpRequest<'_>, bytes: u64) -> InstallError {
     let message = format!("{} is larger than {} MiB: {}", ask.what, bytes >> 20, display_url(ask.url));
-    InstallError::terminal(message).at("spec.package")
+    InstallError::new(message).at("spec.package")
 }
 
 /// The error for a missing or incomplete response.
 fn transport_error(ask: HttpRequest<'_>, error: &reqwest::Error) -> InstallError {
     let why = if error.is_timeout() { "the request timed out".to_owned() } else { chain(error) };
     let offline = "check the network and proxies (HTTPS_PROXY); without network access, use a mirror (--plugin-dir)";
-    InstallError::transient(format!("{} cannot be fetched from {}: {why}", ask.what, display_url(ask.url)))
-        .hint(offline)
+    InstallError::new(format!("{} cannot be fetched from {}: {why}", ask.what, display_url(ask.url))).hint(offline)
 }
 
 pub(super) fn status_error(ask: HttpRequest<'_>, response: &Response) -> InstallError {
@@ -198,7 +196,7 @@ pub(super) fn status_error(ask: HttpRequest<'_>, response: &Response) -> Install
                 None => ("credentials are required", format!("set {}", ask.credentials)),
                 Some(_) => ("the credentials were rejected", format!("correct {}", ask.credentials)),
             };
-            InstallError::terminal(say(why)).hint(hint)
+            InstallError::new(say(why)).hint(hint)
         }
         StatusCode::TOO_MANY_REQUESTS => {
             let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
@@ -207,11 +205,11 @@ pub(super) fn status_error(ask: HttpRequest<'_>, response: &Response) -> Install
                 Some((date, false)) => format!("retry after {date}; a mirror has no rate limit"),
                 None => "try again later; a mirror has no rate limit".to_owned(),
             };
-            InstallError::transient(say("too many requests")).hint(hint)
+            InstallError::new(say("too many requests")).hint(hint)
         }
-        _ if status.is_server_error() => InstallError::transient(say("the server failed")),
-        _ if status.is_redirection() => InstallError::terminal(say("the redirect is not valid")),
-        _ => InstallError::terminal(say("the request was rejected")),
+        _ if status.is_server_error() => InstallError::new(say("the server failed")),
+        _ if status.is_redirection() => InstallError::new(say("the redirect is not valid")),
+        _ => InstallError::new(say("the request was rejected")),
     }
 }
 

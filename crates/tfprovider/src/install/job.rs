@@ -14,9 +14,9 @@ use super::origin::network::NetworkMirror;
 use super::origin::oci::OciMirror;
 use super::origin::registry::Registry;
 use super::origin::{LocatedPackage, Origin, PackageLocation};
-use super::{Hash, InstallError, InstalledProvider, Installer, LockedProvider, Platform};
-use model::{Package, Provider, VersionConstraint};
+use super::{Hash, InstallError, InstalledProvider, Installer, LockedProvider, Package, Platform, Requirement};
 use process::SystemClock;
+use version::VersionConstraint;
 
 /// The maximum number of versions that an error lists.
 const MAX_LISTED_VERSIONS: usize = 5;
@@ -24,7 +24,7 @@ const MAX_LISTED_VERSIONS: usize = 5;
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     installer: &'a Installer,
-    provider: &'a Provider,
+    provider: &'a Requirement,
     source: Source,
     constraint: VersionConstraint,
     pins: Vec<Hash>,
@@ -37,13 +37,14 @@ impl<'a> Job<'a> {
     /// Parses the version constraint, address and checksums of the provider.
     pub fn new(
         installer: &'a Installer,
-        provider: &'a Provider,
+        provider: &'a Requirement,
         locked: Option<&'a LockedProvider>,
         platform: Platform,
     ) -> Result<Self, InstallError> {
-        let constraint: VersionConstraint = provider.version.parse().map_err(|error| {
-            InstallError::terminal(format!("{error}")).at("spec.version").hint(VersionConstraint::HINT)
-        })?;
+        let constraint: VersionConstraint = provider
+            .version
+            .parse()
+            .map_err(|error| InstallError::new(format!("{error}")).at("spec.version").hint(VersionConstraint::HINT))?;
         let pins = provider.checksums.iter().map(|text| text.parse()).collect::<Result<_, String>>();
         let locked = locked.filter(|locked| constraint.allows(&locked.version));
         Ok(Self {
@@ -51,7 +52,7 @@ impl<'a> Job<'a> {
             provider,
             source: Source::parse(&provider.source)?,
             constraint,
-            pins: pins.map_err(|error| InstallError::terminal(error).at("spec.checksums"))?,
+            pins: pins.map_err(|error| InstallError::new(error).at("spec.checksums"))?,
             locked,
             platform,
         })
@@ -125,7 +126,7 @@ impl<'a> Job<'a> {
     fn no_matching_version(&self, origin: &str, mut versions: Vec<Version>) -> InstallError {
         let Self { source, platform, constraint, .. } = self;
         if versions.is_empty() {
-            return InstallError::transient(format!("{origin} has no package of {source} for {platform}"))
+            return InstallError::new(format!("{origin} has no package of {source} for {platform}"))
                 .at("spec.source")
                 .hint("correct `spec.source`, or set another origin in `spec.package`");
         }
@@ -134,11 +135,11 @@ impl<'a> Job<'a> {
         let available: Vec<String> = versions.iter().take(MAX_LISTED_VERSIONS).map(ToString::to_string).collect();
         let available = available.join(", ");
         if constraint.to_string().is_empty() {
-            return InstallError::transient(format!("{origin} has only prereleases of {source}: {available}{more}"))
+            return InstallError::new(format!("{origin} has only prereleases of {source}: {available}{more}"))
                 .at("spec.version")
                 .hint("a prerelease is installed only if `spec.version` names it exactly");
         }
-        InstallError::transient(format!("{origin} has no version of {source} that matches `{constraint}`"))
+        InstallError::new(format!("{origin} has no version of {source} that matches `{constraint}`"))
             .at("spec.version")
             .hint(format!("available: {available}{more}"))
     }
@@ -176,7 +177,7 @@ impl<'a> Job<'a> {
         let package = || format!("the package of {} {version} for {}", self.source, self.platform);
         let is = join_hashes(hashes);
         if !is_of(&pins) {
-            return Err(InstallError::terminal(format!(
+            return Err(InstallError::new(format!(
                 "{} does not match the pinned checksums: its checksum is {is}",
                 package()
             ))
@@ -184,7 +185,7 @@ impl<'a> Job<'a> {
             .hint("compare it with a trusted copy, then correct the checksums"));
         }
         if !is_of(&locked) {
-            return Err(InstallError::terminal(format!(
+            return Err(InstallError::new(format!(
                 "{} does not match the locked checksums: its checksum is {is}",
                 package()
             ))
@@ -231,13 +232,13 @@ impl<'a> Job<'a> {
                         join_hashes(&hashes)
                     );
                     let hint = "a package that is used in place has an `h1:` checksum but no `zh:` checksum";
-                    return Err(InstallError::terminal(message).at("spec.checksums").hint(hint));
+                    return Err(InstallError::new(message).at("spec.checksums").hint(hint));
                 }
             }
         }
         if !archive::is_executable(&program) {
             let message = format!("{} is not executable", program.display());
-            return Err(InstallError::terminal(message).at("spec.package").hint("make it executable with `chmod +x`"));
+            return Err(InstallError::new(message).at("spec.package").hint("make it executable with `chmod +x`"));
         }
         Ok(self.installed(version, program, hashes, origin))
     }
@@ -332,7 +333,7 @@ impl<'a> Job<'a> {
         }
         let (expected, is) = (join_hashes(&found.expected), join_hashes(hashes));
         let package = format!("the package of {} {} for {}", self.source, found.version, self.platform);
-        Err(InstallError::transient(format!("{package} does not match its checksum: it is {is}, not {expected}"))
+        Err(InstallError::new(format!("{package} does not match its checksum: it is {is}, not {expected}"))
             .hint("it was truncated or modified in transit; nothing was installed"))
     }
 
@@ -373,7 +374,7 @@ async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(InstallError::transient("Purlin is shutting down")),
+            Err(_) => Err(InstallError::new("Purlin is shutting down")),
         },
     }
 }

@@ -11,7 +11,6 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 
 use super::{Hash, InstallError};
-use model::Provider;
 
 pub const LOCK_FILE: &str = ".purlin.lock";
 
@@ -49,7 +48,7 @@ impl LockFile {
     /// If the file cannot be read. It is not replaced in this case, because its content would be lost.
     pub fn read(path: &Path) -> Result<Self, InstallError> {
         let invalid = |why: String| {
-            InstallError::terminal(format!("{}: {why}", path.display()))
+            InstallError::new(format!("{}: {why}", path.display()))
                 .hint("restore the file from version control, or delete it to select versions again")
         };
         let providers = match std::fs::read_to_string(path) {
@@ -69,8 +68,8 @@ impl LockFile {
         Ok(Self { path: path.to_owned(), providers })
     }
 
-    pub fn get(&self, provider: &Provider) -> Option<&LockedProvider> {
-        self.providers.get(&*provider.source)
+    pub fn get(&self, source: &str) -> Option<&LockedProvider> {
+        self.providers.get(source)
     }
 
     /// The locked providers by address.
@@ -79,21 +78,21 @@ impl LockFile {
     }
 
     /// Adds the checksums of a version. Returns whether the lock has changed.
-    pub fn merge(&mut self, provider: &Provider, mut locked: LockedProvider) -> bool {
-        let before = self.providers.get(&*provider.source);
+    pub fn merge(&mut self, source: &str, mut locked: LockedProvider) -> bool {
+        let before = self.providers.get(source);
         if let Some(before) = before.filter(|before| before.version == locked.version) {
             locked.hashes.extend(before.hashes.iter().cloned());
         }
         if before == Some(&locked) {
             return false;
         }
-        self.providers.insert(provider.source.to_string(), locked);
+        self.providers.insert(source.to_owned(), locked);
         true
     }
 
     /// Removes a provider, so its version is selected again. Returns whether it was locked.
-    pub fn remove(&mut self, provider: &Provider) -> bool {
-        self.providers.remove(&*provider.source).is_some()
+    pub fn remove(&mut self, source: &str) -> bool {
+        self.providers.remove(source).is_some()
     }
 
     /// Replaces the file atomically.
@@ -120,9 +119,7 @@ impl LockFile {
 mod tests {
     use super::*;
 
-    fn provider() -> Provider {
-        serde_json::from_value(serde_json::json!({"name": "random", "source": "example.com/acme/random"})).unwrap()
-    }
+    const SOURCE: &str = "example.com/acme/random";
 
     fn locked(version: &str, hashes: &[u8]) -> LockedProvider {
         let hashes = hashes.iter().map(|byte| Hash::of_zip([*byte; 32])).collect();
@@ -134,15 +131,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK_FILE);
         let mut lock = LockFile::read(&path).unwrap();
-        assert!(lock.get(&provider()).is_none());
-        assert!(lock.merge(&provider(), locked("1.0.0", &[1])));
-        assert!(lock.merge(&provider(), locked("1.0.0", &[2])));
-        assert!(!lock.merge(&provider(), locked("1.0.0", &[2])), "nothing is new");
+        assert!(lock.get(SOURCE).is_none());
+        assert!(lock.merge(SOURCE, locked("1.0.0", &[1])));
+        assert!(lock.merge(SOURCE, locked("1.0.0", &[2])));
+        assert!(!lock.merge(SOURCE, locked("1.0.0", &[2])), "nothing is new");
         lock.write().unwrap();
         let mut read = LockFile::read(&path).unwrap();
-        assert_eq!(read.get(&provider()), Some(&locked("1.0.0", &[1, 2])));
-        assert!(read.merge(&provider(), locked("1.1.0", &[3])));
-        assert_eq!(read.get(&provider()), Some(&locked("1.1.0", &[3])));
+        assert_eq!(read.get(SOURCE), Some(&locked("1.0.0", &[1, 2])));
+        assert!(read.merge(SOURCE, locked("1.1.0", &[3])));
+        assert_eq!(read.get(SOURCE), Some(&locked("1.1.0", &[3])));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file remains");
     }
 

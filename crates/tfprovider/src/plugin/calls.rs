@@ -1,7 +1,7 @@
 //! The requests to a provider and its responses. Values are encoded; private data are opaque bytes of the provider that
 //! are returned to it unchanged.
 
-use model::Path;
+use cty::Path;
 
 use super::diagnostic::{Diagnostic, diagnostics, path};
 use super::messages as raw;

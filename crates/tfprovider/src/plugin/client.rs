@@ -11,11 +11,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use prost::Message;
 
-use model::Severity;
-
 use super::calls::identity_message;
 use super::connection::Connection;
-use super::diagnostic::diagnostics;
+use super::diagnostic::{Severity, diagnostics};
 use super::messages as raw;
 use super::method::{self, Method};
 use super::remote::{RemoteStart, RunnerHost};

@@ -2,10 +2,16 @@
 
 use prost::Message as _;
 
-use model::{Path, Segment, Severity};
+use cty::{Path, Step};
 
 use super::fields::Fields;
 use super::messages as raw;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
 
 /// A problem that a provider reports. Its strings may contain sensitive values, because providers quote their input;
 /// mask them before showing them.
@@ -42,8 +48,8 @@ const MAX_STEPS: usize = 100;
 pub(super) fn path(encoded: &[u8]) -> Path {
     let steps = Fields(encoded).filter(|(number, _)| *number == 1).take(MAX_STEPS);
     let segments = steps.map_while(|(_, step)| match raw::PathStep::decode(step).ok()?.selector? {
-        raw::Selector::AttributeName(name) | raw::Selector::ElementKeyString(name) => Some(Segment::Name(name.into())),
-        raw::Selector::ElementKeyInt(index) => usize::try_from(index).ok().map(Segment::Index),
+        raw::Selector::AttributeName(name) | raw::Selector::ElementKeyString(name) => Some(Step::Name(name.into())),
+        raw::Selector::ElementKeyInt(index) => usize::try_from(index).ok().map(Step::Index),
     });
     Path(segments.collect())
 }

@@ -5,7 +5,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 
-pub use crate::cty::schema::Nesting;
+pub use crate::schema::Nesting;
 
 use super::Protocol;
 use super::messages as raw;

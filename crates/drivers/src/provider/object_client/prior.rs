@@ -1,12 +1,15 @@
 //! The state of a recorded object for a call, upgraded to the current schema.
 
+use cty::{Type, Value, msgpack};
+
 use super::super::diagnostics;
 use super::super::private::ObjectPrivate;
 use super::super::schema::Identity;
+use super::super::values::{self, DynamicTypes};
 use super::ObjectClient;
 use model::{DriverError, ErrorKind, RecordedObject, Value as EngineValue};
-use tfprovider::cty::{self, DynamicTypes, Type, Value, msgpack};
 use tfprovider::plugin::{EncodedValue, Msgpack, RawState};
+use tfprovider::schema::normalize;
 
 /// The state of a recorded object, with the private data of the provider.
 pub(super) struct PriorState {
@@ -22,7 +25,7 @@ impl ObjectClient<'_> {
             return self.upgrade_recorded(object).await;
         }
         let private = ObjectPrivate::decode(&object.private)?;
-        let state = cty::from_model(self.kind.schema.ty(), &object.value.without_marks(), &private.dynamic);
+        let state = values::from_model(self.kind.schema.ty(), &object.value.without_marks(), &private.dynamic);
         let state = state.map_err(|error| diagnostics::decode_error("the recorded object", &error))?;
         Ok(PriorState { state, identity: self.recorded_identity(object, &private).await?, private })
     }
@@ -32,7 +35,7 @@ impl ObjectClient<'_> {
         self.require_no_newer(version, "the object was recorded")?;
         let private = ObjectPrivate::decode(&object.private)?;
         let value = self.without_unknown_names(object.value.without_marks(), version);
-        let raw = RawState(cty::raw_state(&value, &private.dynamic).into_bytes());
+        let raw = RawState(values::raw_state(&value, &private.dynamic).into_bytes());
         let state = self.upgrade(version, raw, "the recorded object").await?;
         Ok(PriorState { state, identity: self.recorded_identity(object, &private).await?, private })
     }
@@ -51,7 +54,7 @@ impl ObjectClient<'_> {
         if state.is_null() {
             return Err(diagnostics::protocol_error(format!("the provider returned no state when it upgraded {what}")));
         }
-        Ok(cty::normalize(&self.kind.schema.block, &state.unknown_as_null()))
+        Ok(normalize(&self.kind.schema.block, &state.unknown_as_null()))
     }
 
     /// Rejects a state of a newer schema version.
@@ -69,10 +72,10 @@ impl ObjectClient<'_> {
     /// Drops recorded attributes that are missing in the current schema, since a schema may drop attributes without a
     /// new version.
     fn without_unknown_names(&self, value: EngineValue, version: i64) -> EngineValue {
-        let Type::Object(attributes) = self.kind.schema.ty() else { return value };
+        let Type::Object(object) = self.kind.schema.ty() else { return value };
         match &value {
             EngineValue::Map(map) if version == self.kind.schema.version.max(0) => {
-                let known = map.iter().filter(|(name, _)| attributes.contains_key(*name));
+                let known = map.iter().filter(|(name, _)| object.attributes.contains_key(*name));
                 EngineValue::map(known.map(|(name, item)| (name.clone(), item.clone())))
             }
             _ => value,
@@ -89,11 +92,11 @@ impl ObjectClient<'_> {
         };
         let identity = identity.without_marks();
         if private.identity_version != *version {
-            let raw = cty::raw_state(&identity, &DynamicTypes::default());
+            let raw = values::raw_state(&identity, &DynamicTypes::default());
             let upgraded = self.upgrade_identity(private.identity_version, raw).await?;
             return upgraded.map(|identity| self.identity_bytes(identity).map(Msgpack)).transpose();
         }
-        let value = cty::from_model(ty, &identity, &DynamicTypes::default());
+        let value = values::from_model(ty, &identity, &DynamicTypes::default());
         let value = value.map_err(|error| diagnostics::decode_error("the recorded identity", &error))?;
         let bytes =
             msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the recorded identity", &error))?;

@@ -14,7 +14,8 @@ use crate::load::tree::Tree;
 use crate::load::{Lines, ProviderConfig, ProviderSpec};
 use api::RawObject;
 use model::kube_names::is_label;
-use model::{Diagnostics, Files, Package, Path, Provider, VersionConstraint};
+use model::{Diagnostics, Files, Package, Path, Provider};
+use version::VersionConstraint;
 
 /// The registry of a source that names none, as OpenTofu has it.
 const DEFAULT_HOST: &str = "registry.opentofu.org";

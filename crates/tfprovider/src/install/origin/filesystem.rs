@@ -31,7 +31,7 @@ impl FilesystemMirror<'_> {
         let failed = |error: io::Error| InstallError::file(&folder, error);
         if !self.root.is_dir() {
             let message = format!("{} is not a directory", self.root.display());
-            return Err(InstallError::transient(message).hint("a mirror has the layout HOST/NAMESPACE/TYPE/"));
+            return Err(InstallError::new(message).hint("a mirror has the layout HOST/NAMESPACE/TYPE/"));
         }
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -73,7 +73,7 @@ impl FilesystemMirror<'_> {
             let packed = self.directory().join(name);
             if !packed.is_file() {
                 let message = format!("{} has no {} {version} for {platform}", self.root.display(), self.source);
-                return Err(InstallError::transient(message));
+                return Err(InstallError::new(message));
             }
             PackageLocation::Zip(packed)
         };

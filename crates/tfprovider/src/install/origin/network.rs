@@ -51,7 +51,7 @@ impl<'a> NetworkMirror<'a> {
     ) -> Result<Self, InstallError> {
         let slash = if address.ends_with('/') { "" } else { "/" };
         let invalid = |why: &str| {
-            InstallError::terminal(format!("`{address}` is not the URL of a network mirror: {why}"))
+            InstallError::new(format!("`{address}` is not the URL of a network mirror: {why}"))
                 .at("spec.package.networkMirror")
                 .hint("write https://HOST/PATH/")
         };
@@ -66,11 +66,7 @@ impl<'a> NetworkMirror<'a> {
         let Source { host, namespace, name } = self.source;
         // `./` keeps a host with a port from being read as a scheme.
         self.base.join(&format!("./{host}/{namespace}/{name}/{file}")).map_err(|error| {
-            InstallError::terminal(format!(
-                "{} cannot be combined with {}: {error}",
-                display_url(&self.base),
-                self.source
-            ))
+            InstallError::new(format!("{} cannot be combined with {}: {error}", display_url(&self.base), self.source))
         })
     }
 
@@ -106,13 +102,13 @@ impl<'a> NetworkMirror<'a> {
         let others: Vec<String> = archives.into_keys().collect();
         let archive = archive.ok_or_else(|| no_package(source, version, platform, &others))?;
         let place = url.join(&archive.url).map_err(|error| {
-            InstallError::terminal(format!("{} contains an invalid URL `{}`: {error}", display_url(&url), archive.url))
+            InstallError::new(format!("{} contains an invalid URL `{}`: {error}", display_url(&url), archive.url))
         })?;
         // Unknown checksum schemes are ignored if there is at least one known one.
         let expected: Vec<Hash> = archive.hashes.iter().filter_map(|hash| hash.parse().ok()).collect();
         if expected.is_empty() && !archive.hashes.is_empty() {
             let hashes = archive.hashes.join(", ");
-            return Err(InstallError::terminal(format!("{} has no supported checksum: {hashes}", display_url(&url))));
+            return Err(InstallError::new(format!("{} has no supported checksum: {hashes}", display_url(&url))));
         }
         Ok(LocatedPackage {
             version: version.clone(),
@@ -136,7 +132,7 @@ pub(super) fn host(url: &Url) -> String {
 
 /// The error for a version without a package for the platform.
 pub(super) fn no_package(source: &Source, version: &Version, platform: &Platform, others: &[String]) -> InstallError {
-    let error = InstallError::transient(format!("{source} {version} has no package for {platform}"));
+    let error = InstallError::new(format!("{source} {version} has no package for {platform}"));
     let error = error.at("spec.version");
     if others.is_empty() {
         return error.hint("choose another version, or contact the publisher");

@@ -14,9 +14,9 @@ use super::network::no_package;
 use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
 use crate::install::credentials::{Credentials, token_variable};
+use crate::install::hash::hex;
 use crate::install::http::{DOCUMENT_BYTES, Http, HttpRequest, display_url, status_error};
 use crate::install::{Hash, InstallError, Platform};
-use model::text::hex;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -103,7 +103,7 @@ impl<'a> OciMirror<'a> {
             .replace("${namespace}", &source.namespace)
             .replace("${type}", &source.name);
         let invalid = |why: &str| {
-            InstallError::terminal(format!("`{template}` is not a valid repository template: {why}"))
+            InstallError::new(format!("`{template}` is not a valid repository template: {why}"))
                 .at("spec.package.ociMirror")
                 .hint("write HOST/PATH/${hostname}/${namespace}/${type}")
         };
@@ -132,7 +132,7 @@ impl<'a> OciMirror<'a> {
     fn at(&self, path: &str) -> Result<Url, InstallError> {
         let address = format!("https://{}/v2/{}/{path}", self.host, self.repository);
         Url::parse(&address).map_err(|error| {
-            InstallError::terminal(format!("`{address}` is not a URL: {error}")).at("spec.package.ociMirror")
+            InstallError::new(format!("`{address}` is not a URL: {error}")).at("spec.package.ociMirror")
         })
     }
 
@@ -181,11 +181,11 @@ impl<'a> OciMirror<'a> {
         let next = link.and_then(|link| link.strip_prefix('<')?.split_once('>')).map(|(next, _)| url.join(next));
         let next = next.and_then(Result::ok).filter(|next| next.host() == url.host());
         let mut content = Vec::new();
-        let cut = |error| InstallError::transient(format!("{what} was truncated: {error} ({})", display_url(url)));
+        let cut = |error| InstallError::new(format!("{what} was truncated: {error} ({})", display_url(url)));
         while let Some(chunk) = answer.chunk().await.map_err(|error| cut(error.without_url()))? {
             content.extend_from_slice(&chunk);
             if content.len() as u64 > DOCUMENT_BYTES {
-                return Err(InstallError::terminal(format!("{what} is too large ({})", display_url(url))));
+                return Err(InstallError::new(format!("{what} is too large ({})", display_url(url))));
             }
         }
         Ok(Some((content, next)))
@@ -252,12 +252,12 @@ impl<'a> OciMirror<'a> {
 
         let what = format!("the manifest of {}:{tag} for {platform}", self.name());
         let url = self.at(&format!("manifests/{}", chosen.digest))?;
-        let gone = || InstallError::transient(format!("{what} does not exist: {} (404)", display_url(&url)));
+        let gone = || InstallError::new(format!("{what} does not exist: {} (404)", display_url(&url)));
         let (content, _) = self.page(&url, &what, Some(MANIFEST)).await?.ok_or_else(gone)?;
         let digest = format!("sha256:{}", hex(&Sha256::digest(&content)));
         if digest != chosen.digest {
             let message = format!("{what} does not match its digest: it is {digest}, not {}", chosen.digest);
-            return Err(InstallError::transient(message).hint("it was truncated or modified in transit"));
+            return Err(InstallError::new(message).hint("it was truncated or modified in transit"));
         }
         let manifest: Manifest = read(&content, &what, &url)?;
         if manifest.artifact_type != TARGET {
@@ -265,15 +265,13 @@ impl<'a> OciMirror<'a> {
         }
         let [layer] = &manifest.layers[..] else {
             let count = manifest.layers.len();
-            return Err(
-                InstallError::terminal(format!("{what} has {count} layers, not one")).at("spec.package.ociMirror")
-            );
+            return Err(InstallError::new(format!("{what} has {count} layers, not one")).at("spec.package.ociMirror"));
         };
         if layer.media_type != ZIP {
             return Err(wrong_type(&what, &layer.media_type, ZIP));
         }
         let expected = layer.digest.strip_prefix("sha256:").and_then(Hash::of_zip_hex).ok_or_else(|| {
-            InstallError::terminal(format!("{what} cannot be read: `{}` is not a SHA-256 checksum", layer.digest))
+            InstallError::new(format!("{what} cannot be read: `{}` is not a SHA-256 checksum", layer.digest))
         })?;
         Ok(LocatedPackage {
             version: version.clone(),
@@ -291,14 +289,14 @@ impl<'a> OciMirror<'a> {
 
 /// The error for an artifact of another type.
 fn wrong_type(what: &str, is: &str, wanted: &str) -> InstallError {
-    InstallError::terminal(format!("{what} is of type `{is}`, not `{wanted}`"))
+    InstallError::new(format!("{what} is of type `{is}`, not `{wanted}`"))
         .at("spec.package.ociMirror")
         .hint("the repository does not contain provider packages in the format of OpenTofu's OCI mirrors")
 }
 
 fn read<T: serde::de::DeserializeOwned>(content: &[u8], what: &str, url: &Url) -> Result<T, InstallError> {
     serde_json::from_slice(content)
-        .map_err(|error| InstallError::terminal(format!("{what} cannot be read: {error} ({})", display_url(url))))
+        .map_err(|error| InstallError::new(format!("{what} cannot be read: {error} ({})", display_url(url))))
 }
 
 /// A parameter of a challenge: `name="value"`.

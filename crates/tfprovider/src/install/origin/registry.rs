@@ -99,7 +99,7 @@ impl Registry<'_> {
     async fn provider_url(&self) -> Result<Url, InstallError> {
         let Source { host, namespace, name } = self.source;
         let invalid = |why: String| {
-            InstallError::terminal(format!("{host} is not a provider registry: {why}"))
+            InstallError::new(format!("{host} is not a provider registry: {why}"))
                 .at("spec.source")
                 .hint("correct the host in `spec.source`, or set a mirror in `spec.package`")
         };
@@ -120,7 +120,7 @@ impl Registry<'_> {
         let url = join_url(&self.provider_url().await?, "versions")?;
         let offered: Option<Versions> = self.json(&url, &format!("the list of versions of {source}")).await?;
         let offered = offered.ok_or_else(|| {
-            InstallError::transient(format!("the registry {} does not have {source}", source.host))
+            InstallError::new(format!("the registry {} does not have {source}", source.host))
                 .at("spec.source")
                 .hint("correct `spec.source`; private providers may need credentials")
         })?;
@@ -133,7 +133,7 @@ impl Registry<'_> {
         let versions: Vec<Version> = known.filter_map(|offer| Version::parse(&offer.version).ok()).collect();
         if versions.is_empty() && count > 0 {
             let message = format!("no version of {source} supports plugin protocol 5 or 6");
-            return Err(InstallError::terminal(message).at("spec.source"));
+            return Err(InstallError::new(message).at("spec.source"));
         }
         Ok(versions)
     }
@@ -147,7 +147,7 @@ impl Registry<'_> {
         let package: Option<Package> = self.json(&url, &what).await?;
         let package = package.ok_or_else(|| no_package(source, version, platform, &[]))?;
         let expected = Hash::of_zip_hex(&package.shasum).ok_or_else(|| {
-            InstallError::terminal(format!("{what} cannot be read: `{}` is not a SHA-256 checksum", package.shasum))
+            InstallError::new(format!("{what} cannot be read: `{}` is not a SHA-256 checksum", package.shasum))
         })?;
         let mut warnings = Vec::new();
         let mut known = self.signed_checksums(&package, &url, &expected, version, &mut warnings).await?;
@@ -182,7 +182,7 @@ impl Registry<'_> {
         let lines: Vec<(Hash, &str)> = lines.collect();
         if !lines.iter().any(|(hash, file)| *file == package.filename && hash == expected) {
             let message = format!("the list of checksums of {release} does not match `{}`", package.filename);
-            return Err(InstallError::terminal(message).hint(
+            return Err(InstallError::new(message).hint(
                 "the registry is inconsistent; report this to its operator, or pin a package with `spec.checksums`",
             ));
         }
@@ -194,7 +194,7 @@ impl Registry<'_> {
             let signed = self.file(url, &package.shasums_signature_url, &what).await?;
             let verified = signature::verify(&list, &signed, keys, self.clock.now());
             let by = verified.map_err(|why| {
-                InstallError::terminal(format!("{what} is not valid: {why}"))
+                InstallError::new(format!("{what} is not valid: {why}"))
                     .hint("report this to the publisher of the provider; `spec.checksums` cannot replace the signature")
             })?;
             if by.expired {
@@ -209,14 +209,13 @@ impl Registry<'_> {
     async fn file(&self, base: &Url, address: &str, what: &str) -> Result<Vec<u8>, InstallError> {
         let url = join_url(base, address)?;
         let request = HttpRequest { url: &url, what, authorization: None, credentials: "nothing", accept: None };
-        let missing = || InstallError::transient(format!("{what} does not exist: {} (404)", display_url(&url)));
+        let missing = || InstallError::new(format!("{what} does not exist: {} (404)", display_url(&url)));
         self.http.document(request).await?.ok_or_else(missing)
     }
 }
 
 /// Resolves a URL in a document, which may be relative to the URL of the document.
 fn join_url(base: &Url, path: &str) -> Result<Url, InstallError> {
-    let invalid =
-        |error| InstallError::terminal(format!("{} contains an invalid URL `{path}`: {error}", display_url(base)));
+    let invalid = |error| InstallError::new(format!("{} contains an invalid URL `{path}`: {error}", display_url(base)));
     base.join(path).map_err(invalid)
 }
