@@ -22,8 +22,7 @@ use drivers::provider::requirement;
 use engine::load::Config;
 use model::{Provider, errors};
 use tfprovider::install::{InstallError, InstalledProvider, Installer};
-use tfprovider::plugin::schema::{IdentitySchema, ProviderSchema};
-use tfprovider::plugin::{Client, Launch, Severity};
+use tfprovider::plugin::{Client, IdentitySchema, Launch, ProviderSchema};
 
 /// Returns the providers that the manifests require, sorted by name.
 fn required_providers(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {
@@ -68,7 +67,7 @@ async fn schemas(installer: &Installer, provider: &Provider) -> anyhow::Result<(
     let identities = client.identity_schemas().await;
     client.close().await;
     let (provider_schema, diagnostics) = response?;
-    if let Some(error) = diagnostics.iter().find(|one| one.severity == Severity::Error) {
+    if let Some(error) = diagnostics.iter().find(|diagnostic| diagnostic.is_error()) {
         anyhow::bail!("the provider `{}` returned no schema: {} {}", provider.name, error.summary, error.detail);
     }
     let identities = identities?.map(|(identities, _)| identities).unwrap_or_default().into_iter().collect();

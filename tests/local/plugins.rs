@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use purlin::plugin::{Client, Launch, Msgpack};
+use purlin::plugin::{Client, DynamicValue, Launch};
 
 use crate::providers;
 
@@ -63,8 +63,8 @@ async fn started(name: &str) -> Client {
 }
 
 /// The object without attributes.
-fn nothing() -> Msgpack {
-    Msgpack(vec![0x80])
+fn nothing() -> DynamicValue {
+    DynamicValue::encoded(vec![0x80])
 }
 
 /// Waits until all threads of a process are stopped after SIGSTOP. Before that, it may still respond.

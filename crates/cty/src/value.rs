@@ -472,3 +472,41 @@ impl From<i64> for Value {
         Self::int(int)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_parts_become_null_and_equal_set_elements_merge() {
+        let unknown = || Value::unknown_not_null(Type::String);
+        let value = Value::object([("a", Value::set(Type::String, [unknown(), unknown()])), ("b", 1.into())]);
+        assert!(!value.is_wholly_known());
+        let null = Value::null(Type::String);
+        assert_eq!(value.unknown_as_null(), Value::object([("a", Value::set(Type::String, [null])), ("b", 1.into())]));
+        let plain = Value::set(Type::String, [Value::unknown(Type::String), Value::unknown(Type::String)]);
+        assert_eq!(value.unrefined(), Value::object([("a", plain), ("b", 1.into())]));
+    }
+
+    #[test]
+    fn a_value_has_the_types_of_its_parts_where_the_declared_type_is_dynamic() {
+        let list = Type::list(Type::Dynamic);
+        let same = Value::of_items(&list, vec!["a".into(), Value::NULL]);
+        assert_eq!(same, Value::list(Type::String, ["a".into(), Value::null(Type::String)]));
+        assert_eq!(*Value::of_items(&list, vec!["a".into(), 1.into()]).ty(), list);
+        let object = Type::object([("any", Type::Dynamic), ("text", Type::String)]);
+        let entries = BTreeMap::from([("any".into(), true.into()), ("text".into(), Value::NULL)]);
+        assert_eq!(
+            Value::of_entries(&object, entries),
+            Value::object([("any", true.into()), ("text", Value::null(Type::String))])
+        );
+    }
+
+    #[test]
+    fn a_part_of_an_unknown_object_is_unknown_and_that_of_a_null_one_is_null() {
+        let ty = Type::object([("a", Type::Bool)]);
+        assert_eq!(Value::unknown(ty.clone()).child("a"), Value::unknown(Type::Bool));
+        assert_eq!(Value::null(ty).child("a"), Value::null(Type::Bool));
+        assert_eq!(Value::object([("a", true.into())]).child("a"), true.into());
+    }
+}

@@ -1,14 +1,12 @@
 //! Runs Terraform and OpenTofu providers over versions 5 and 6 of the plugin protocol.
 //!
 //! A [`Client`] is one running provider: it starts the process, negotiates the protocol and TLS, and has one method for
-//! each call. A [`Pool`] holds one process for each configuration
-//! in each namespace. Values are passed through as bytes; `driver` decodes
-//! and checks them.
+//! each call of the protocol. A [`Pool`] holds one process for each configuration in each namespace. Values stay encoded
+//! until they are read with the type of their schema ([`DynamicValue`]).
 //!
 //! A plugin is third-party code that can hang, crash, write arbitrary output and leave child processes. Such a failure
 //! affects only the calls to that plugin.
 
-mod calls;
 mod client;
 mod connection;
 mod crash;
@@ -30,7 +28,7 @@ mod private_dir;
 mod process;
 mod reattach;
 pub mod remote;
-pub mod schema;
+mod schema;
 mod start;
 mod tls;
 mod transport;
@@ -38,22 +36,24 @@ mod transport;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use calls::{
-    ApplyResourceChange, ApplyResourceChangeResponse, Deferred, EncodedValue, GenerateResourceConfigResponse,
-    ImportResourceState, ImportResourceStateResponse, ImportedObject, MoveResourceState, MoveResourceStateResponse,
-    Msgpack, PlanResourceChange, PlanResourceChangeResponse, RawState, ReadDataSourceResponse, ReadResource,
-    ReadResourceResponse, UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
-};
 pub use client::Client;
 pub use crash::Crash;
-pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostic::{AttributePath, Diagnostic};
 pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
 pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};
+pub use messages::{
+    ApplyResourceChange, ApplyResourceChangeResponse, Capabilities, Deferred, DynamicValue,
+    GenerateResourceConfigResponse, Identity, IdentityAttribute, IdentitySchema, ImportResourceState,
+    ImportResourceStateResponse, ImportedObject, MoveResourceState, MoveResourceStateResponse, PlanResourceChange,
+    PlanResourceChangeResponse, RawState, ReadDataSourceResponse, ReadResource, ReadResourceResponse,
+    UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
+};
 pub use observer::Observer;
 pub use orphans::end_orphans;
 pub use pool::{Lease, Place, PlaceLimits, Pool, PoolKey, PoolOptions, RESERVATION};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
+pub use schema::{InvalidSchema, ProviderSchema};
 
 /// The version of the provider protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

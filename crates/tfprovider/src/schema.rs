@@ -10,6 +10,7 @@ mod normalize;
 mod plan_check;
 mod propose;
 mod replace;
+mod wire;
 mod write_only;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ pub use normalize::normalize;
 pub use plan_check::plan_errors;
 pub use propose::{proposed_state, unread_data_source};
 pub use replace::replace_paths;
+pub use wire::WireError;
 pub use write_only::{without_write_only, write_only_errors, write_only_fingerprints, write_only_values};
 
 /// The schema of a resource type, a data source or a provider configuration.
@@ -41,6 +43,7 @@ pub struct Block {
     blocks: BTreeMap<Arc<str>, NestedBlock>,
     ty: Type,
     pub description: Arc<str>,
+    pub description_kind: DescriptionKind,
     /// The deprecation message, if it is deprecated.
     pub deprecated: Option<Arc<str>>,
 }
@@ -60,6 +63,7 @@ pub struct Attribute {
     /// Its value is sent to the provider and never recorded.
     pub write_only: bool,
     pub description: Arc<str>,
+    pub description_kind: DescriptionKind,
     /// The deprecation message, if it is deprecated.
     pub deprecated: Option<Arc<str>>,
 }
@@ -92,6 +96,13 @@ pub struct NestedBlock {
     pub max_items: u64,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DescriptionKind {
+    #[default]
+    Plain,
+    Markdown,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
     /// One object, or null.
@@ -116,7 +127,8 @@ impl Block {
         let types = attributes.iter().map(|(name, attribute)| (name.clone(), attribute.ty()));
         let types = types.chain(blocks.iter().map(|(name, nested)| (name.clone(), nested.ty())));
         let ty = Type::object(types);
-        Self { attributes, blocks, ty, description: Arc::default(), deprecated: None }
+        let description_kind = DescriptionKind::default();
+        Self { attributes, blocks, ty, description: Arc::default(), description_kind, deprecated: None }
     }
 
     pub fn attributes(&self) -> &BTreeMap<Arc<str>, Attribute> {
@@ -156,6 +168,7 @@ impl Attribute {
             sensitive: false,
             write_only: false,
             description: Arc::default(),
+            description_kind: DescriptionKind::default(),
             deprecated: None,
         }
     }

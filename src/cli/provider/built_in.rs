@@ -1,13 +1,15 @@
 //! The descriptions of the built-in types: their pages of the documentation, and their schemas.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::text;
+use cty::Type;
 use drivers::kubernetes_object::OwnerScope;
 use drivers::{KubernetesObject, Registry};
-use model::{AttributeType, Schema};
+use model::AttributeType;
 use process::SystemClock;
-use tfprovider::plugin::schema::{Attribute, Block};
+use tfprovider::schema::{Attribute, Block, Shape};
 
 const PAGES: [(&str, &str); 2] = [
     ("terraform_data", include_str!("../../../docs/types/terraform_data.md")),
@@ -25,36 +27,32 @@ pub(super) fn block(type_name: &str, data: bool) -> Option<Block> {
     let drivers = Registry::built_in(kubernetes);
     let driver = drivers.get(type_name)?;
     let schema = if data { driver.data()?.data_schema(type_name, None)? } else { driver.schema(type_name, None)? };
-    Some(Block { attributes: attributes(&schema), ..Block::default() })
+    Some(Block::new(schema.attributes.iter().map(attribute).collect(), BTreeMap::new()))
 }
 
-fn attributes(schema: &Schema) -> Vec<Attribute> {
-    let attribute = |(name, attribute): (&Arc<str>, &model::Attribute)| Attribute {
-        name: name.to_string(),
-        r#type: type_json(&attribute.kind).to_string().into_bytes(),
-        description: attribute.description.clone(),
+fn attribute((name, attribute): (&Arc<str>, &model::Attribute)) -> (Arc<str>, Attribute) {
+    let converted = Attribute {
         required: attribute.required,
         optional: attribute.optional,
         computed: attribute.computed,
         sensitive: attribute.sensitive,
-        ..Attribute::default()
+        description: attribute.description.as_str().into(),
+        ..Attribute::new(Shape::Plain(type_of(&attribute.kind)))
     };
-    schema.attributes.iter().map(attribute).collect()
+    (name.clone(), converted)
 }
 
-/// The type in the JSON form of cty.
-fn type_json(kind: &AttributeType) -> serde_json::Value {
+fn type_of(kind: &AttributeType) -> Type {
     match kind {
-        AttributeType::Any => "dynamic".into(),
-        AttributeType::String => "string".into(),
-        AttributeType::Bool => "bool".into(),
-        AttributeType::Number => "number".into(),
-        AttributeType::List(element) => serde_json::json!(["list", type_json(element)]),
-        AttributeType::Map(element) => serde_json::json!(["map", type_json(element)]),
-        AttributeType::Set => serde_json::json!(["set", "dynamic"]),
+        AttributeType::Any => Type::Dynamic,
+        AttributeType::String => Type::String,
+        AttributeType::Bool => Type::Bool,
+        AttributeType::Number => Type::Number,
+        AttributeType::List(element) => Type::list(type_of(element)),
+        AttributeType::Map(element) => Type::map(type_of(element)),
+        AttributeType::Set => Type::set(Type::Dynamic),
         AttributeType::Object(attributes) => {
-            let types = attributes.iter().map(|(name, kind)| (name.to_string(), type_json(kind)));
-            serde_json::json!(["object", types.collect::<serde_json::Map<_, _>>()])
+            Type::object(attributes.iter().map(|(name, kind)| (name.clone(), type_of(kind))))
         }
     }
 }
@@ -69,9 +67,9 @@ mod tests {
         for type_name in BUILT_IN {
             let page = page(type_name).expect("a page");
             let block = block(type_name, false).expect("a schema");
-            assert!(!block.attributes.is_empty());
-            for attribute in block.attributes {
-                assert!(page.contains(&format!("\n  `{}`\n", attribute.name)), "{type_name}: {}", attribute.name);
+            assert!(!block.attributes().is_empty());
+            for name in block.attributes().keys() {
+                assert!(page.contains(&format!("\n  `{name}`\n")), "{type_name}: {name}");
             }
         }
     }

@@ -16,7 +16,8 @@ use cty::Type;
 use engine::load::{BUILT_IN, ProviderSpec};
 use model::Provider;
 use tfprovider::install::Installer;
-use tfprovider::plugin::schema::{Attribute, Block, NestedBlock, Nesting, ProviderSchema, Schema};
+use tfprovider::plugin::ProviderSchema;
+use tfprovider::schema::{Attribute, Block, NestedBlock, Nesting, Schema, Shape};
 
 /// The description of an attribute or block of a type.
 #[derive(Debug)]
@@ -127,7 +128,8 @@ struct Level {
 
 impl Level {
     fn of(type_name: &str, block: &Block) -> Self {
-        Self { path: type_name.to_owned(), field: None, description: block.description.clone(), fields: fields(block) }
+        let description = block.description.to_string();
+        Self { path: type_name.to_owned(), field: None, description, fields: fields(block) }
     }
 
     fn descend_all(self, mut steps: Split<'_, char>) -> anyhow::Result<Self> {
@@ -177,8 +179,8 @@ fn field_line(field: &Field) -> String {
 
 /// The fields of a block: first the required, then the optional, then the computed ones, each sorted by name.
 pub(super) fn fields(block: &Block) -> Vec<Field> {
-    let attributes = block.attributes.iter().map(attribute);
-    sorted(attributes.chain(block.blocks.iter().map(nested_block)).collect())
+    let attributes = block.attributes().iter().map(attribute);
+    sorted(attributes.chain(block.blocks().iter().map(nested_block)).collect())
 }
 
 fn sorted(mut fields: Vec<Field>) -> Vec<Field> {
@@ -186,24 +188,21 @@ fn sorted(mut fields: Vec<Field>) -> Vec<Field> {
     fields
 }
 
-fn attribute(of: &Attribute) -> Field {
-    let (kind, fields) = match &of.nested {
-        Some(nested) => {
-            let fields = sorted(nested.attributes.iter().map(attribute).collect());
+fn attribute((name, of): (&Arc<str>, &Attribute)) -> Field {
+    let (kind, fields) = match &of.shape {
+        Shape::Nested(nested) => {
+            let fields = sorted(nested.attributes().iter().map(attribute).collect());
             (nesting("object", nested.nesting), fields)
         }
-        None => match Type::from_json(&of.r#type) {
-            Ok(ty) => (ty.to_string(), nested_fields(&ty)),
-            Err(_) => ("unknown".to_owned(), Vec::new()),
-        },
+        Shape::Plain(ty) => (ty.to_string(), nested_fields(ty)),
     };
-    let marks = [("sensitive", of.sensitive), ("write-only", of.write_only), ("deprecated", of.deprecated)];
-    let description = match of.deprecation_message.as_str() {
-        "" => of.description.clone(),
-        message => format!("{}\nDeprecated: {message}", of.description),
+    let marks = [("sensitive", of.sensitive), ("write-only", of.write_only), ("deprecated", of.deprecated.is_some())];
+    let description = match of.deprecated.as_deref() {
+        None | Some("") => of.description.to_string(),
+        Some(message) => format!("{}\nDeprecated: {message}", of.description),
     };
     Field {
-        name: of.name.clone(),
+        name: name.to_string(),
         kind,
         required: of.required,
         settable: of.required || of.optional,
@@ -233,15 +232,15 @@ fn nested_fields(ty: &Type) -> Vec<Field> {
     }
 }
 
-fn nested_block(of: &NestedBlock) -> Field {
+fn nested_block((name, of): (&Arc<str>, &NestedBlock)) -> Field {
     let most = if of.max_items > 0 { format!(", at most {}", of.max_items) } else { String::new() };
     Field {
-        name: of.name.clone(),
+        name: name.to_string(),
         kind: nesting("block", of.nesting) + &most,
         required: of.min_items > 0,
         settable: true,
-        marks: if of.block.deprecated { vec!["deprecated"] } else { Vec::new() },
-        description: of.block.description.clone(),
+        marks: if of.block.deprecated.is_some() { vec!["deprecated"] } else { Vec::new() },
+        description: of.block.description.to_string(),
         fields: fields(&of.block),
     }
 }

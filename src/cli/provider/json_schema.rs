@@ -1,9 +1,12 @@
 //! The JSON Schema of `spec.config` of a type, for editors. Every value can also be an expression.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json, json};
 
 use cty::Type;
-use tfprovider::plugin::schema::{Attribute, Block, NestedBlock, Nesting};
+use tfprovider::schema::{Attribute, Block, NestedBlock, Nesting, Shape};
 
 pub(super) fn document(type_name: &str, block: &Block) -> Json {
     let mut document = object(block);
@@ -14,15 +17,15 @@ pub(super) fn document(type_name: &str, block: &Block) -> Json {
 }
 
 fn object(block: &Block) -> Json {
-    let (mut properties, mut required) = attributes(&block.attributes);
-    for nested in &block.blocks {
-        properties.insert(nested.name.clone(), or_expression(nested_block(nested)));
+    let (mut properties, mut required) = attributes(block.attributes());
+    for (name, nested) in block.blocks() {
+        properties.insert(name.to_string(), or_expression(nested_block(nested)));
         if nested.min_items > 0 {
-            required.push(json!(nested.name));
+            required.push(json!(name));
         }
     }
     let mut object = object_schema(properties, required);
-    describe(&mut object, &block.description, block.deprecated);
+    describe(&mut object, &block.description, block.deprecated.is_some());
     object
 }
 
@@ -35,23 +38,23 @@ fn object_schema(properties: Map<String, Json>, required: Vec<Json>) -> Json {
 }
 
 /// The settable attributes, and the names of the required ones.
-fn attributes(all: &[Attribute]) -> (Map<String, Json>, Vec<Json>) {
-    let settable = || all.iter().filter(|one| one.required || one.optional);
-    let properties = settable().map(|one| (one.name.clone(), attribute(one)));
-    let required = all.iter().filter(|one| one.required).map(|one| json!(one.name));
+fn attributes(all: &BTreeMap<Arc<str>, Attribute>) -> (Map<String, Json>, Vec<Json>) {
+    let settable = all.iter().filter(|(_, attribute)| attribute.is_settable());
+    let properties = settable.map(|(name, of)| (name.to_string(), attribute(of)));
+    let required = all.iter().filter(|(_, attribute)| attribute.required).map(|(name, _)| json!(name));
     (properties.collect(), required.collect())
 }
 
 fn attribute(of: &Attribute) -> Json {
-    let value = match &of.nested {
-        Some(nested) => {
-            let (properties, required) = attributes(&nested.attributes);
+    let value = match &of.shape {
+        Shape::Nested(nested) => {
+            let (properties, required) = attributes(nested.attributes());
             nest(nested.nesting, object_schema(properties, required))
         }
-        None => Type::from_json(&of.r#type).map_or_else(|_| json!({}), |ty| value(&ty)),
+        Shape::Plain(ty) => value(ty),
     };
     let mut schema = or_expression(value);
-    describe(&mut schema, &of.description, of.deprecated);
+    describe(&mut schema, &of.description, of.deprecated.is_some());
     if of.write_only {
         schema["writeOnly"] = json!(true);
     }

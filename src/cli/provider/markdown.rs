@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::explain::{Field, fields};
 use model::Provider;
 use tfprovider::install::InstalledProvider;
-use tfprovider::plugin::schema::{Block, InvalidSchema, ProviderSchema};
+use tfprovider::plugin::{InvalidSchema, ProviderSchema};
+use tfprovider::schema::Block;
 
 pub(super) struct Page {
     /// The path of its file.

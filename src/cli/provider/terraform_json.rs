@@ -1,11 +1,13 @@
 //! Schemas in the format of `terraform providers schema -json` and `tofu providers schema -json`.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::Schemas;
-use tfprovider::plugin::schema::{
-    Attribute, Block, DescriptionKind, IdentityAttribute, IdentitySchema, InvalidSchema, NestedBlock, Nesting, Schema,
-};
+use tfprovider::plugin::{IdentityAttribute, IdentitySchema, InvalidSchema};
+use tfprovider::schema::{Attribute, Block, DescriptionKind, NestedBlock, Nesting, Schema, Shape};
 
 pub(super) fn document(source: &str, schemas: &Schemas) -> Result<Json, InvalidSchema> {
     let schema = &schemas.provider;
@@ -50,31 +52,30 @@ fn schema_json(schema: &Schema) -> Json {
 
 fn block(of: &Block) -> Json {
     let mut object = Map::new();
-    if !of.attributes.is_empty() {
-        object.insert("attributes".into(), attributes(&of.attributes));
+    if !of.attributes().is_empty() {
+        object.insert("attributes".into(), attributes(of.attributes()));
     }
-    if !of.blocks.is_empty() {
-        let blocks = of.blocks.iter().map(|nested| (nested.name.clone(), nested_block(nested)));
+    if !of.blocks().is_empty() {
+        let blocks = of.blocks().iter().map(|(name, nested)| (name.to_string(), nested_block(nested)));
         object.insert("block_types".into(), Json::Object(blocks.collect()));
     }
     describe(&mut object, &of.description, of.description_kind);
-    deprecate(&mut object, of.deprecated, &of.deprecation_message);
+    deprecate(&mut object, of.deprecated.as_deref());
     Json::Object(object)
 }
 
-fn attributes(of: &[Attribute]) -> Json {
-    Json::Object(of.iter().map(|one| (one.name.clone(), attribute(one))).collect())
+fn attributes(of: &BTreeMap<Arc<str>, Attribute>) -> Json {
+    Json::Object(of.iter().map(|(name, of)| (name.to_string(), attribute(of))).collect())
 }
 
 fn attribute(of: &Attribute) -> Json {
     let mut object = Map::new();
-    match &of.nested {
-        Some(nested) => {
-            let nested = json!({"attributes": attributes(&nested.attributes), "nesting_mode": mode(nested.nesting)});
+    match &of.shape {
+        Shape::Nested(nested) => {
+            let nested = json!({"attributes": attributes(nested.attributes()), "nesting_mode": mode(nested.nesting)});
             object.insert("nested_type".into(), nested);
         }
-        // The protocol encodes types as JSON.
-        None => drop(object.insert("type".into(), serde_json::from_slice(&of.r#type).unwrap_or_default())),
+        Shape::Plain(ty) => drop(object.insert("type".into(), serde_json::from_str(&ty.to_json()).unwrap_or_default())),
     }
     describe(&mut object, &of.description, of.description_kind);
     flag(&mut object, "required", of.required);
@@ -82,7 +83,7 @@ fn attribute(of: &Attribute) -> Json {
     flag(&mut object, "computed", of.computed);
     flag(&mut object, "sensitive", of.sensitive);
     flag(&mut object, "write_only", of.write_only);
-    deprecate(&mut object, of.deprecated, &of.deprecation_message);
+    deprecate(&mut object, of.deprecated.as_deref());
     Json::Object(object)
 }
 
@@ -109,9 +110,9 @@ fn describe(object: &mut Map<String, Json>, description: &str, kind: Description
     object.insert("description_kind".into(), json!(kind));
 }
 
-fn deprecate(object: &mut Map<String, Json>, is_deprecated: bool, message: &str) {
-    flag(object, "deprecated", is_deprecated);
-    if !message.is_empty() {
+fn deprecate(object: &mut Map<String, Json>, message: Option<&str>) {
+    flag(object, "deprecated", message.is_some());
+    if let Some(message) = message.filter(|message| !message.is_empty()) {
         object.insert("deprecation_message".into(), json!(message));
     }
 }

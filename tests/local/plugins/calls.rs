@@ -3,7 +3,7 @@
 use std::fs;
 
 use purlin::cty::Value;
-use purlin::plugin::{Deferred, EncodedValue, ImportResourceState, MoveResourceState, RawState};
+use purlin::plugin::{Deferred, DynamicValue, Identity, ImportResourceState, MoveResourceState, RawState};
 use serde_json::json;
 
 use super::corner::{Corner, Object};
@@ -20,7 +20,7 @@ async fn an_object_of_a_published_provider_is_created_updated_and_destroyed() {
     assert_eq!(made.state.get("result"), random.value("random_integer", json!({"result": 5})).get("result"));
     let config = random.value("random_integer", json!({"min": 6, "max": 6}));
     let planned = random.plan("random_integer", Some(&made), &config).await.unwrap();
-    let paths: Vec<String> = planned.requires_replace.iter().map(ToString::to_string).collect();
+    let paths: Vec<String> = planned.requires_replace.iter().map(|listed| listed.path.to_string()).collect();
     assert!(paths.contains(&"min".to_owned()), "{paths:?}");
     assert!(random.destroy("random_integer", &made).await.unwrap().state.is_null());
     random.client.close().await;
@@ -51,7 +51,7 @@ async fn a_provider_with_the_old_sdk_responds_as_documented() {
     let seen = legacy.read("legacy_thing", &made).await.unwrap();
     assert_eq!(seen.private, made.private);
 
-    let old = RawState(br#"{"id":"1","label":"old"}"#.to_vec());
+    let old = RawState::new(r#"{"id":"1","label":"old"}"#);
     let upgraded = legacy.client.upgrade_resource_state("legacy_thing", 0, old).await.unwrap();
     assert_eq!(string(&legacy.decoded("legacy_thing", &upgraded.state), "name"), "old");
 
@@ -97,7 +97,7 @@ async fn attributes_that_force_a_replacement_are_returned() {
     let made = corner.create("corner_thing", json!({"name": "a", "rule": []})).await;
     let config = corner.value("corner_thing", json!({"name": "b", "rule": []}));
     let planned = corner.plan("corner_thing", Some(&made), &config).await.unwrap();
-    let paths: Vec<String> = planned.requires_replace.iter().map(ToString::to_string).collect();
+    let paths: Vec<String> = planned.requires_replace.iter().map(|listed| listed.path.to_string()).collect();
     assert_eq!(paths, ["name"]);
     corner.client.close().await;
 }
@@ -142,10 +142,11 @@ async fn an_object_is_imported_by_id_and_by_identity() {
     let made = corner.create("corner_identified", json!({"region": "north", "name": "x"})).await;
     let identity = made.identity.clone().unwrap();
     assert_eq!(identity, made_identity("north", "x"));
-    let EncodedValue::Msgpack(identity) = identity else { panic!("{identity:?}") };
-    let by_identity = ImportResourceState::Identity(purlin::plugin::Msgpack(identity));
-    for (request, id) in [(by_identity, "north-x"), (ImportResourceState::Id("x".into()), "home-x")] {
-        let found = corner.client.import_resource_state("corner_identified", request).await.unwrap();
+    let by_identity = ImportResourceState { identity: Some(identity), ..<_>::default() };
+    let by_id = ImportResourceState { id: "x".into(), ..<_>::default() };
+    for (request, id) in [(by_identity, "north-x"), (by_id, "home-x")] {
+        let request = ImportResourceState { type_name: "corner_identified".into(), ..request };
+        let found = corner.client.import_resource_state(request).await.unwrap();
         assert!(found.diagnostics.is_empty(), "{:?}", found.diagnostics);
         assert_eq!(found.objects.len(), 1);
         let state = corner.decoded("corner_identified", &found.objects[0].state);
@@ -157,31 +158,31 @@ async fn an_object_is_imported_by_id_and_by_identity() {
     corner.client.close().await;
 }
 
-fn made_identity(region: &str, name: &str) -> EncodedValue {
+fn made_identity(region: &str, name: &str) -> Identity {
     let mut bytes = vec![0x82];
     for text in ["name", name, "region", region] {
         bytes.push(0xa0 | u8::try_from(text.len()).unwrap());
         bytes.extend_from_slice(text.as_bytes());
     }
-    EncodedValue::Msgpack(bytes)
+    Identity { data: Some(DynamicValue::encoded(bytes)) }
 }
 
 #[tokio::test]
 async fn old_states_and_identities_are_upgraded() {
     let corner = Corner::start().await;
-    let old = RawState(br#"{"id":"1","label":"old"}"#.to_vec());
+    let old = RawState::new(r#"{"id":"1","label":"old"}"#);
     let upgraded = corner.client.upgrade_resource_state("corner_versioned", 0, old).await.unwrap();
     let expected = corner.value("corner_versioned", json!({"id": "1", "title": "old"}));
     assert_eq!(corner.decoded("corner_versioned", &upgraded.state), expected);
 
-    let identity = RawState(br#"{"name":"x"}"#.to_vec());
+    let identity = RawState::new(r#"{"name":"x"}"#);
     let upgraded = corner.client.upgrade_resource_identity("corner_identified", 0, identity).await.unwrap().unwrap();
     assert_eq!(upgraded.identity, Some(made_identity("home", "x")));
 
     let request = MoveResourceState {
         source_provider: "registry.opentofu.org/purlin/corner".into(),
         source_type: "corner_thing".into(),
-        source_state: RawState(br#"{"id":"2","name":"moved"}"#.to_vec()),
+        source_state: RawState::new(r#"{"id":"2","name":"moved"}"#),
         target_type: "corner_versioned".into(),
         ..MoveResourceState::default()
     };
@@ -199,8 +200,8 @@ async fn a_provider_defers_only_if_allowed() {
         let corner = Corner::with(launch, json!({})).await;
         let config = corner.value("corner_deferred", json!({"needs": "x"}));
         let planned = corner.plan("corner_deferred", None, &config).await.unwrap();
-        assert_eq!(planned.deferred, allowed.then_some(Deferred::AbsentPrerequisite));
-        let paths: Vec<_> = planned.diagnostics.iter().map(|said| said.path.clone().unwrap().to_string()).collect();
+        assert_eq!(planned.deferred, allowed.then_some(Deferred { reason: 3 }));
+        let paths: Vec<_> = planned.diagnostics.iter().map(|said| said.path().unwrap().to_string()).collect();
         assert_eq!(paths, if allowed { vec![] } else { vec!["needs"] });
         corner.client.close().await;
     }
@@ -215,14 +216,14 @@ async fn a_data_source_is_read() {
     let answer = corner.client.read_data_source("corner_lookup", config("x")).await.unwrap();
     assert_eq!(string(&corner.decoded("corner_lookup", &answer.state), "text"), "found");
     let answer = corner.client.read_data_source("corner_lookup", config("y")).await.unwrap();
-    assert_eq!(answer.diagnostics[0].path.as_ref().unwrap().to_string(), "id");
+    assert_eq!(answer.diagnostics[0].path().unwrap().to_string(), "id");
     corner.client.close().await;
 }
 
 #[tokio::test]
 async fn a_missing_optional_method_is_allowed() {
     let kafka = Corner::with(launch("kafka"), json!({"bootstrap_servers": ["localhost:9092"]})).await;
-    let null = purlin::plugin::Msgpack::null();
+    let null = DynamicValue::null();
     assert_eq!(kafka.client.generate_resource_config("kafka_topic", null).await.unwrap(), None);
     kafka.client.close().await;
 }

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use purlin::cty::{self, Type, Value, json::UnsupportedAttributes};
-use purlin::plugin::schema::{Attribute, Block, Nesting};
+use purlin::cty::json::{self, UnsupportedAttributes};
+use purlin::cty::{Type, Value};
 use purlin::plugin::{
-    ApplyResourceChange, ApplyResourceChangeResponse, Client, EncodedValue, Launch, Msgpack, PlanResourceChange,
+    ApplyResourceChange, ApplyResourceChangeResponse, Client, DynamicValue, Identity, Launch, PlanResourceChange,
     PlanResourceChangeResponse, PluginError, ReadResource, ReadResourceResponse,
 };
 use serde_json::json;
@@ -25,7 +25,7 @@ pub(super) struct Corner {
 pub(super) struct Object {
     pub(super) state: Value,
     pub(super) private: Vec<u8>,
-    pub(super) identity: Option<EncodedValue>,
+    pub(super) identity: Option<Identity>,
 }
 
 impl Corner {
@@ -43,12 +43,12 @@ impl Corner {
         let (schema, said) = client.schema().await.unwrap();
         assert!(said.is_empty(), "{said:?}");
         let names: Vec<String> = schema.resource_types().map(str::to_owned).collect();
-        let resource = |name: &str| implied(&schema.resource(name).unwrap().unwrap().block);
+        let resource = |name: &str| schema.resource(name).unwrap().unwrap().ty().clone();
         let mut types: BTreeMap<_, _> = names.iter().map(|name| (name.clone(), resource(name))).collect();
         if let Some(lookup) = schema.data_source("corner_lookup").unwrap() {
-            types.insert("corner_lookup".into(), implied(&lookup.block));
+            types.insert("corner_lookup".into(), lookup.ty().clone());
         }
-        let provider = implied(&schema.provider().unwrap().block);
+        let provider = schema.provider().unwrap().ty().clone();
         client.validate_and_configure(encoded(&filled(settings, &provider), &provider)).await.unwrap();
         Self { client, types, directory }
     }
@@ -72,17 +72,12 @@ impl Corner {
         filled(config, self.type_of(name))
     }
 
-    pub(super) fn encoded(&self, name: &str, value: &Value) -> Msgpack {
+    pub(super) fn encoded(&self, name: &str, value: &Value) -> DynamicValue {
         encoded(value, self.type_of(name))
     }
 
-    pub(super) fn decoded(&self, name: &str, value: &EncodedValue) -> Value {
-        match value {
-            EncodedValue::Msgpack(bytes) => cty::msgpack::decode(bytes, self.type_of(name)).unwrap(),
-            EncodedValue::Json(bytes) => {
-                cty::json::decode(bytes, self.type_of(name), UnsupportedAttributes::Reject).unwrap()
-            }
-        }
+    pub(super) fn decoded(&self, name: &str, value: &DynamicValue) -> Value {
+        value.value(self.type_of(name)).unwrap()
     }
 
     /// Plans a create or an update. The proposed value has the prior computed attributes and the configured others.
@@ -104,7 +99,7 @@ impl Corner {
             proposed: self.encoded(name, &Value::of_entries(self.type_of(name), proposed.collect())),
             config: self.encoded(name, config),
             prior_private: prior.map(|prior| prior.private.clone()).unwrap_or_default(),
-            prior_identity: None,
+            ..PlanResourceChange::default()
         };
         self.client.plan_resource_change(request).await
     }
@@ -123,7 +118,7 @@ impl Corner {
             planned: self.encoded(name, &self.decoded(name, &planned.state)),
             config: self.encoded(name, config),
             planned_private: planned.private.clone(),
-            planned_identity: None,
+            ..ApplyResourceChange::default()
         }
     }
 
@@ -155,7 +150,7 @@ impl Corner {
             type_name: name.into(),
             state: self.encoded(name, &object.state),
             private: object.private.clone(),
-            identity: None,
+            ..ReadResource::default()
         };
         self.client.read_resource(request).await
     }
@@ -168,10 +163,10 @@ impl Corner {
         let request = ApplyResourceChange {
             type_name: name.into(),
             prior: self.encoded(name, &object.state),
-            planned: Msgpack::null(),
-            config: Msgpack::null(),
+            planned: DynamicValue::null(),
+            config: DynamicValue::null(),
             planned_private: object.private.clone(),
-            planned_identity: None,
+            ..ApplyResourceChange::default()
         };
         self.client.apply_resource_change(request).await
     }
@@ -184,8 +179,8 @@ impl Corner {
     }
 }
 
-fn encoded(value: &Value, ty: &Type) -> Msgpack {
-    Msgpack(cty::msgpack::encode(value, ty).unwrap())
+fn encoded(value: &Value, ty: &Type) -> DynamicValue {
+    DynamicValue::of(value, ty).unwrap()
 }
 
 /// Adds null for the missing attributes of an object type.
@@ -194,26 +189,5 @@ fn filled(mut given: serde_json::Value, ty: &Type) -> Value {
     for name in object.attributes.keys() {
         given.as_object_mut().unwrap().entry(name.as_ref()).or_insert(serde_json::Value::Null);
     }
-    cty::json::decode(given.to_string().as_bytes(), ty, UnsupportedAttributes::Reject).unwrap()
-}
-
-fn implied(block: &Block) -> Type {
-    let attributes = block.attributes.iter().map(|attribute| (attribute.name.clone(), type_of(attribute)));
-    let blocks = block.blocks.iter().map(|nested| (nested.name.clone(), nest(nested.nesting, implied(&nested.block))));
-    Type::object(attributes.chain(blocks))
-}
-
-fn type_of(attribute: &Attribute) -> Type {
-    let Some(nested) = &attribute.nested else { return Type::from_json(&attribute.r#type).unwrap() };
-    let attributes = nested.attributes.iter().map(|attribute| (attribute.name.clone(), type_of(attribute)));
-    nest(nested.nesting, Type::object(attributes))
-}
-
-fn nest(nesting: Nesting, inner: Type) -> Type {
-    match nesting {
-        Nesting::Single | Nesting::Group => inner,
-        Nesting::List => Type::list(inner),
-        Nesting::Set => Type::set(inner),
-        Nesting::Map => Type::map(inner),
-    }
+    json::decode(given.to_string().as_bytes(), ty, UnsupportedAttributes::Reject).unwrap()
 }

@@ -52,11 +52,10 @@ async fn a_hanging_call_ends_at_its_limit_and_affects_no_other_call() {
     let ty = "corner_trouble";
     let request = purlin::plugin::PlanResourceChange {
         type_name: ty.into(),
-        prior: purlin::plugin::Msgpack::null(),
+        prior: purlin::plugin::DynamicValue::null(),
         proposed: corner.encoded(ty, &config),
         config: corner.encoded(ty, &config),
-        prior_private: Vec::new(),
-        prior_identity: None,
+        ..<_>::default()
     };
     let limited = corner.client.with_limit(Duration::from_millis(300));
     let error = limited.plan_resource_change(request).await.unwrap_err();
@@ -162,7 +161,7 @@ async fn a_partly_failed_change_returns_state_and_error() {
     let corner = Corner::start().await;
     let applied = corner.change("corner_trouble", None, json!({"on_create": "partial"})).await.unwrap();
     assert!(!applied.state.is_null());
-    assert_eq!(applied.diagnostics[0].path.as_ref().unwrap().to_string(), "on_create");
+    assert_eq!(applied.diagnostics[0].path().unwrap().to_string(), "on_create");
     let applied = corner.change("corner_trouble", None, json!({"on_create": "error"})).await.unwrap();
     assert!(applied.state.is_null());
     assert_eq!(corner.objects(), 1);
@@ -176,7 +175,7 @@ async fn a_rejected_configuration_is_reported_with_its_field() {
     let client = Client::start(&launch).await.unwrap();
     // Four attributes: `fail`, `folder`, `secret` and `warn`.
     let config = b"\x84\xa4fail\xa8no money\xa6folder\xc0\xa6secret\xc0\xa4warn\xc0".to_vec();
-    let error = client.validate_and_configure(purlin::plugin::Msgpack(config)).await.unwrap_err();
+    let error = client.validate_and_configure(purlin::plugin::DynamicValue::encoded(config)).await.unwrap_err();
     let expected = "the provider corner of this test rejected its configuration: \
                     fail: The configuration is refused: no money";
     assert_eq!(error.to_string(), expected);

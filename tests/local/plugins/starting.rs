@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use purlin::plugin::schema::Nesting;
 use purlin::plugin::{Client, Protocol};
+use purlin::schema::Nesting;
 
 use super::{gone, launch, nothing, of, started};
 
@@ -18,9 +18,9 @@ async fn a_real_provider_returns_its_schema_over_mutual_tls() {
     assert!(said.is_empty(), "{said:?}");
     assert!(schema.capabilities.plan_destroy);
     let pet = schema.resource("random_pet").unwrap().unwrap();
-    let keepers = pet.block.attributes.iter().find(|attribute| attribute.name == "keepers").unwrap();
+    let keepers = &pet.block.attributes()["keepers"];
     assert!(keepers.optional && !keepers.computed);
-    assert_eq!(keepers.r#type, br#"["map","string"]"#);
+    assert_eq!(keepers.ty().to_json(), r#"["map","string"]"#);
     assert_eq!(schema.resource("random_nothing").unwrap(), None);
     assert_eq!(client.configure(nothing()).await.unwrap(), []);
     client.close().await;
@@ -32,9 +32,8 @@ async fn nested_blocks_are_decoded() {
     let client = started("tls").await;
     let (schema, _) = client.schema().await.unwrap();
     let request = schema.resource("tls_cert_request").unwrap().unwrap();
-    let subject = request.block.blocks.iter().find(|block| block.name == "subject").unwrap();
-    assert_eq!(subject.nesting, Nesting::List);
-    assert!(schema.provider().unwrap().block.blocks.iter().any(|block| block.name == "proxy"));
+    assert_eq!(request.block.blocks()["subject"].nesting, Nesting::List);
+    assert!(schema.provider().unwrap().block.blocks().contains_key("proxy"));
     client.close().await;
 }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cty::{Type, Value, json};
 
+use super::object_client::data;
 use super::private::ObjectPrivate;
-use super::schema::Identity;
+use super::schema::IdentityType;
 use super::values::{self, ArgumentSelection, Dropped, DynamicTypes, WrittenArguments};
 use super::{ObjectClient, Providers, diagnostics};
 use crate::{CallContext, TakeOver, terraform_data};
@@ -17,7 +18,7 @@ use model::{
     Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, Provider, RecordedObject, Secrets, Severity,
     Value as EngineValue,
 };
-use tfprovider::plugin::{EncodedValue, MoveResourceState, RawState};
+use tfprovider::plugin::{Diagnostic as ProviderDiagnostic, DynamicValue, MoveResourceState, RawState};
 use tfprovider::schema::normalize;
 
 /// An object in a Terraform state.
@@ -154,7 +155,7 @@ impl ObjectClient<'_> {
             self.mask.add(Secrets::of([&values::to_model(&self.kind.schema.block, &known)]));
             attributes = json::encode(&known, ty).map_err(|error| diagnostics::decode_error("the state", &error))?;
         }
-        let raw = RawState(attributes.into_bytes());
+        let raw = RawState::new(attributes);
         let state = self.upgrade(object.schema_version, raw, "the state").await?;
         let identity = self.adopt_identity(object).await?;
         let state = self.state(&state, object.private.clone(), None, identity.as_ref())?;
@@ -162,14 +163,14 @@ impl ObjectClient<'_> {
     }
 
     /// The identity, upgraded to the current schema.
-    async fn adopt_identity(&self, object: &ForeignObject) -> Result<Option<EncodedValue>, DriverError> {
-        let (Some((identity, version)), Some(Identity { version: present, .. })) =
+    async fn adopt_identity(&self, object: &ForeignObject) -> Result<Option<DynamicValue>, DriverError> {
+        let (Some((identity, version)), Some(IdentityType { version: present, .. })) =
             (&object.identity, &self.kind.identity)
         else {
             return Ok(None);
         };
         if version == present {
-            return Ok(Some(EncodedValue::Json(identity.clone().into_bytes())));
+            return Ok(Some(DynamicValue { json: identity.clone().into_bytes(), ..DynamicValue::default() }));
         }
         self.upgrade_identity(*version, identity.clone()).await
     }
@@ -189,13 +190,15 @@ impl ObjectClient<'_> {
             }
             None => return Err(unsupported("")),
         };
+        let (source_identity, source_identity_version) = source.identity.unzip();
         let call = MoveResourceState {
             source_provider,
             source_type: type_name.to_owned(),
             source_version: source.schema_version,
-            source_state: RawState(source.attributes.into_bytes()),
+            source_state: RawState::new(source.attributes),
             source_private: source.private,
-            source_identity: source.identity.map(|(identity, version)| (RawState(identity.into_bytes()), version)),
+            source_identity: source_identity.map(RawState::new),
+            source_identity_version: source_identity_version.unwrap_or_default(),
             target_type: self.context.type_name.to_string(),
         };
         let answer = self.client.move_resource_state(call).await.map_err(|error| diagnostics::call_error(&error))?;
@@ -206,7 +209,7 @@ impl ObjectClient<'_> {
             return Err(unsupported(": it returned no object"));
         }
         let state = normalize(&self.kind.schema.block, &state.unknown_as_null());
-        self.state(&state, answer.private, None, answer.identity.as_ref())
+        self.state(&state, answer.private, None, data(answer.identity).as_ref())
     }
 
     async fn reconstruct_config(
@@ -274,7 +277,7 @@ impl ObjectClient<'_> {
         let state = self.encode(state)?;
         let answer = self.client.generate_resource_config(&self.context.type_name, state).await;
         let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };
-        if diagnostics::first_error(&answer.diagnostics).is_some() || answer.config.is_null() {
+        if answer.diagnostics.iter().any(ProviderDiagnostic::is_error) || answer.config.is_null() {
             return Ok(None);
         }
         let config = self.decode(&answer.config, "the generated configuration")?;

@@ -3,8 +3,8 @@
 use cty::Error;
 
 use super::values;
-use model::{DriverError, ErrorKind, Reason};
-use tfprovider::plugin::{Diagnostic, PluginError, Severity};
+use model::{DriverError, ErrorKind, Reason, Severity};
+use tfprovider::plugin::{Diagnostic, PluginError};
 
 /// The error of a call without a response.
 pub(super) fn call_error(error: &PluginError) -> DriverError {
@@ -38,7 +38,7 @@ pub(super) fn decode_error(what: &str, error: &Error) -> DriverError {
 }
 
 pub(super) fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
-    let mut errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
+    let mut errors = diagnostics.iter().filter(|one| one.is_error());
     let first = errors.next()?;
     let more = errors.count();
     let mut message = one_line(first);
@@ -46,11 +46,11 @@ pub(super) fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
         message.push_str(&format!(" (and {more} more)"));
     }
     // The protocol does not say whether a retry helps. Most errors of services are temporary.
-    Some(DriverError { kind: ErrorKind::Transient, message, path: first.path.as_ref().map(values::path), hint: None })
+    Some(DriverError { kind: ErrorKind::Transient, message, path: first.path().map(values::path), hint: None })
 }
 
 pub(super) fn warnings(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
-    diagnostics.into_iter().filter(|one| one.severity == Severity::Warning).map(diagnostic).collect()
+    diagnostics.into_iter().filter(|one| !one.is_error()).map(diagnostic).collect()
 }
 
 pub(super) fn diagnostics(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
@@ -58,13 +58,10 @@ pub(super) fn diagnostics(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
 }
 
 fn diagnostic(source: Diagnostic) -> model::Diagnostic {
-    let reason = if source.severity == Severity::Error { Reason::InvalidConfig } else { Reason::ProviderWarning };
+    let reason = if source.is_error() { Reason::InvalidConfig } else { Reason::ProviderWarning };
     let mut converted = model::Diagnostic::general(reason, one_line(&source));
-    converted.severity = match source.severity {
-        Severity::Error => model::Severity::Error,
-        Severity::Warning => model::Severity::Warning,
-    };
-    converted.path = source.path.as_ref().map(values::path).filter(|path| !path.0.is_empty());
+    converted.severity = if source.is_error() { Severity::Error } else { Severity::Warning };
+    converted.path = source.path().map(values::path);
     converted
 }
 
@@ -85,16 +82,16 @@ mod tests {
 
     #[test]
     fn the_first_error_is_formatted_in_one_line() {
-        let say = |severity, summary: &str, detail: &str| Diagnostic {
-            severity,
+        let say = |code, summary: &str, detail: &str| Diagnostic {
+            code,
             summary: summary.into(),
             detail: detail.into(),
-            path: None,
+            attribute: None,
         };
         let diagnostics = [
-            say(Severity::Warning, "Old", ""),
-            say(Severity::Error, "Cannot create.", "The server\n  said no."),
-            say(Severity::Error, "Again", ""),
+            say(Diagnostic::WARNING, "Old", ""),
+            say(1, "Cannot create.", "The server\n  said no."),
+            say(1, "Again", ""),
         ];
         assert_eq!(first_error(&diagnostics).unwrap().message, "Cannot create: The server said no. (and 1 more)");
         assert!(first_error(&diagnostics[..1]).is_none());

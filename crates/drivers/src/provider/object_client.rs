@@ -5,12 +5,12 @@ mod prior;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cty::{Error, Type, Value, json, msgpack};
+use cty::{Error, Value, msgpack};
 
 use super::diagnostics;
 use super::mask::ProcessMask;
 use super::private::{ObjectPrivate, PlanPrivate, WriteOnlyFingerprint};
-use super::schema::{Identity, ResourceType};
+use super::schema::{IdentityType, ResourceType};
 use super::values::{self, DynamicTypes};
 use crate::masked::{Answer, mask_answer};
 use crate::{ApplyRequest, ApplyResponse, CallContext, arguments};
@@ -20,8 +20,8 @@ use model::{
 };
 use prior::PriorState;
 use tfprovider::plugin::{
-    ApplyResourceChange, ApplyResourceChangeResponse, Client, Diagnostic, EncodedValue, ImportResourceState, Lease,
-    Msgpack, PlanResourceChange, PluginError, ReadResource,
+    ApplyResourceChange, ApplyResourceChangeResponse, Client, Diagnostic, DynamicValue, Identity, ImportResourceState,
+    Lease, PlanResourceChange, PluginError, ReadResource,
 };
 use tfprovider::schema::{
     Block, normalize, plan_errors, proposed_state, replace_paths, result_errors, with_prior_at, write_only_values,
@@ -110,7 +110,8 @@ impl ObjectClient<'_> {
             proposed: self.encode(&proposed)?,
             config: self.encode(&config)?,
             prior_private: prior.private.private,
-            prior_identity: prior.identity,
+            prior_identity: Identity::of(prior.identity),
+            ..PlanResourceChange::default()
         };
         let answer = self.client.plan_resource_change(call).await.map_err(|error| diagnostics::call_error(&error))?;
         self.check_diagnostics(answer.diagnostics)?;
@@ -128,21 +129,26 @@ impl ObjectClient<'_> {
             false => answered.clone(),
         };
         self.check_final_plan(request.previous_plan.as_ref(), &planned, answer.legacy_type_system)?;
-        let requires_replace = replace_paths(block, &prior.state, &planned, &answer.requires_replace);
+        let listed: Vec<_> = answer.requires_replace.into_iter().map(|listed| listed.path).collect();
+        let requires_replace = replace_paths(block, &prior.state, &planned, &listed);
         let forcing = requires_replace.map_err(|error| diagnostics::protocol_error(error.to_string()))?;
         let forcing = forcing.iter().map(values::path).collect();
-        let state = match answer.state {
-            EncodedValue::Msgpack(bytes) if planned == answered => bytes,
-            _ => self.encode(&planned)?.0,
-        };
-        let identity = answer.identity.filter(|identity| !identity.is_null());
-        let identity = identity.map(|identity| self.identity_bytes(identity)).transpose()?;
+        // The bytes of the provider can have refinements.
+        let as_sent = planned == answered && !answer.state.msgpack.is_empty();
+        let state = if as_sent { answer.state } else { self.encode(&planned)? }.msgpack;
+        let identity = data(answer.identity).filter(|identity| !identity.is_null());
+        let identity = identity.map(|identity| self.as_msgpack(identity)).transpose()?;
         let before = prior.private.write_only.as_ref();
         let fingerprint = || WriteOnlyFingerprint::of(block, &config, ignored, before, &request.entropy);
         let write_only = self.kind.has_write_only.then(fingerprint);
         let write_only_changed = request.prior.is_some() && before.is_some() && before != write_only.as_ref();
-        let private =
-            PlanPrivate { private: answer.private, state, identity, legacy: answer.legacy_type_system, write_only };
+        let private = PlanPrivate {
+            private: answer.private,
+            state,
+            identity: identity.map(|identity| identity.msgpack),
+            legacy: answer.legacy_type_system,
+            write_only,
+        };
         Ok(PlanResponse {
             planned: values::to_model(block, &planned),
             requires_replace: forcing,
@@ -201,10 +207,11 @@ impl ObjectClient<'_> {
             Ok(state) => ApplyResourceChange {
                 type_name: self.type_name(),
                 prior: state,
-                planned: Msgpack(plan.state.clone()),
+                planned: DynamicValue::encoded(plan.state.clone()),
                 config,
                 planned_private: plan.private.clone(),
-                planned_identity: plan.identity.clone().map(Msgpack),
+                planned_identity: Identity::of(plan.identity.clone().map(DynamicValue::encoded)),
+                ..ApplyResourceChange::default()
             },
             Err(error) => return failed_response(error),
         };
@@ -250,7 +257,7 @@ impl ObjectClient<'_> {
         };
         // After a failed update, the write-only arguments must be sent again.
         let write_only = if error.is_some() { &prior.private.write_only } else { &plan.write_only };
-        let object = self.state(&known, private, write_only.clone(), answer.identity.as_ref());
+        let object = self.state(&known, private, write_only.clone(), data(answer.identity).as_ref());
         match object {
             Ok(object) => {
                 let interrupted = error.is_some() && prior.state.is_null() && self.was_stopped();
@@ -302,7 +309,7 @@ impl ObjectClient<'_> {
                 // The plan was not carried out, so the object keeps its own data.
                 let has_own = answer.private == sent || (answer.private.is_empty() && state == prior.state);
                 let private = if has_own { prior.private.private } else { answer.private };
-                let object = self.state(&state, private, prior.private.write_only, answer.identity.as_ref()).ok();
+                let object = self.state(&state, private, prior.private.write_only, data(answer.identity).as_ref()).ok();
                 ApplyResponse { object, error, allows_differences: true, ..ApplyResponse::default() }
             }
         }
@@ -320,10 +327,11 @@ impl ObjectClient<'_> {
             let call = PlanResourceChange {
                 type_name: self.type_name(),
                 prior: state.clone(),
-                proposed: Msgpack::null(),
-                config: Msgpack::null(),
+                proposed: DynamicValue::null(),
+                config: DynamicValue::null(),
                 prior_private: private,
-                prior_identity: identity.clone(),
+                prior_identity: Identity::of(identity.clone()),
+                ..PlanResourceChange::default()
             };
             let answer =
                 self.client.plan_resource_change(call).await.map_err(|error| diagnostics::call_error(&error))?;
@@ -333,17 +341,18 @@ impl ObjectClient<'_> {
                 return Err(diagnostics::protocol_error("the provider planned an object for a destroy"));
             }
             private = answer.private;
-            if let Some(planned) = answer.identity {
-                identity = Some(Msgpack(self.identity_bytes(planned)?));
+            if let Some(planned) = data(answer.identity) {
+                identity = Some(self.as_msgpack(planned)?);
             }
         }
         Ok(ApplyResourceChange {
             type_name: self.type_name(),
             prior: state,
-            planned: Msgpack::null(),
-            config: Msgpack::null(),
+            planned: DynamicValue::null(),
+            config: DynamicValue::null(),
             planned_private: private,
-            planned_identity: identity,
+            planned_identity: Identity::of(identity),
+            ..ApplyResourceChange::default()
         })
     }
 
@@ -359,7 +368,8 @@ impl ObjectClient<'_> {
             type_name: self.type_name(),
             state: self.encode(&state)?,
             private: private.private,
-            identity: identity.clone(),
+            identity: Identity::of(identity.clone()),
+            ..ReadResource::default()
         };
         let answer = self.client.read_resource(call).await.map_err(|error| diagnostics::call_error(&error))?;
         self.check_diagnostics(answer.diagnostics)?;
@@ -370,18 +380,21 @@ impl ObjectClient<'_> {
         }
         let state = normalize(&self.kind.schema.block, &state.unknown_as_null());
         // A provider that returns no identity has not changed it.
-        let unchanged = identity.map(|Msgpack(bytes)| EncodedValue::Msgpack(bytes));
-        let identity = answer.identity.filter(|identity| !identity.is_null()).or(unchanged);
+        let identity = data(answer.identity).filter(|identity| !identity.is_null()).or(identity);
         self.state(&state, answer.private, private.write_only, identity.as_ref()).map(Some)
     }
 
     /// Imports an object; `None` if it does not exist.
     pub async fn import(&self, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
         let identity = match request {
-            ImportRequest::Id(id) => return self.import_with(ImportResourceState::Id(id.to_string())).await,
+            ImportRequest::Id(id) => {
+                return self.import_with(ImportResourceState { id: id.to_string(), ..<_>::default() }).await;
+            }
             ImportRequest::Identity(identity) => identity,
         };
-        let Some(Identity { ty, .. }) = &self.kind.identity else { return Err(arguments::no_identity(self.context)) };
+        let Some(IdentityType { ty, .. }) = &self.kind.identity else {
+            return Err(arguments::no_identity(self.context));
+        };
         let (value, mut found) = values::convert(ty, identity);
         if !found.is_empty() {
             let first = found.swap_remove(0);
@@ -389,12 +402,14 @@ impl ObjectClient<'_> {
             let message = format!("the identity is not valid: {place}{}", first.summary);
             return Err(DriverError { kind: ErrorKind::InvalidConfig, message, path: None, hint: first.hint });
         }
-        let bytes = msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the identity", &error))?;
-        self.import_with(ImportResourceState::Identity(Msgpack(bytes))).await
+        let identity =
+            DynamicValue::of(&value, ty).map_err(|error| diagnostics::decode_error("the identity", &error))?;
+        self.import_with(ImportResourceState { identity: Identity::of(Some(identity)), ..<_>::default() }).await
     }
 
-    async fn import_with(&self, call: ImportResourceState) -> Result<Option<ObjectState>, DriverError> {
-        let answer = self.client.import_resource_state(&self.context.type_name, call).await;
+    async fn import_with(&self, mut call: ImportResourceState) -> Result<Option<ObjectState>, DriverError> {
+        call.type_name = self.type_name();
+        let answer = self.client.import_resource_state(call).await;
         let answer = answer.map_err(|error| diagnostics::call_error(&error))?;
         self.check_diagnostics(answer.diagnostics)?;
         reject_deferred(answer.deferred.is_some())?;
@@ -409,22 +424,21 @@ impl ObjectClient<'_> {
         if state.is_null() {
             return Ok(None);
         }
-        let identity = object.identity.map(|identity| self.identity_bytes(identity)).transpose()?;
+        let identity = data(object.identity).map(|identity| self.as_msgpack(identity)).transpose()?;
         // An imported state may be partial; a read completes it.
         let state = normalize(&self.kind.schema.block, &state.unknown_as_null());
         let private = ObjectPrivate { private: object.private, ..ObjectPrivate::default() };
-        self.read_state(PriorState { state, private, identity: identity.map(Msgpack) }).await
+        self.read_state(PriorState { state, private, identity }).await
     }
 
-    fn identity_bytes(&self, identity: EncodedValue) -> Result<Vec<u8>, DriverError> {
-        match identity {
-            EncodedValue::Msgpack(bytes) => Ok(bytes),
-            EncodedValue::Json(json) => {
-                let Some(Identity { ty, .. }) = &self.kind.identity else { return Ok(Msgpack::null().0) };
-                let value = decode(&EncodedValue::Json(json), ty, "the identity")?;
-                msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the identity", &error))
-            }
+    /// An identity as requests have it.
+    fn as_msgpack(&self, identity: DynamicValue) -> Result<DynamicValue, DriverError> {
+        if !identity.msgpack.is_empty() {
+            return Ok(identity);
         }
+        let Some(IdentityType { ty, .. }) = &self.kind.identity else { return Ok(DynamicValue::null()) };
+        let encoded = identity.value(ty).and_then(|value| DynamicValue::of(&value, ty));
+        encoded.map_err(|error| diagnostics::decode_error("the identity", &error))
     }
 
     /// Converts an object to the engine's form.
@@ -433,11 +447,12 @@ impl ObjectClient<'_> {
         state: &Value,
         private: Vec<u8>,
         write_only: Option<WriteOnlyFingerprint>,
-        identity: Option<&EncodedValue>,
+        identity: Option<&DynamicValue>,
     ) -> Result<ObjectState, DriverError> {
         let identity = match (identity, &self.kind.identity) {
-            (Some(identity), Some(Identity { ty, .. })) => {
-                Some(values::to_unmarked_model(&decode(identity, ty, "the identity")?))
+            (Some(identity), Some(IdentityType { ty, .. })) => {
+                let value = identity.value(ty).map_err(|error| diagnostics::decode_error("the identity", &error))?;
+                Some(values::to_unmarked_model(&value))
             }
             _ => None,
         };
@@ -474,22 +489,18 @@ impl ObjectClient<'_> {
         Err(error)
     }
 
-    pub(super) fn encode(&self, value: &Value) -> Result<Msgpack, DriverError> {
-        let bytes = msgpack::encode(value, self.kind.schema.ty());
-        bytes.map(Msgpack).map_err(|error| diagnostics::decode_error("a value", &error))
+    pub(super) fn encode(&self, value: &Value) -> Result<DynamicValue, DriverError> {
+        DynamicValue::of(value, self.kind.schema.ty()).map_err(|error| diagnostics::decode_error("a value", &error))
     }
 
-    pub(super) fn decode(&self, value: &EncodedValue, what: &str) -> Result<Value, DriverError> {
-        decode(value, self.kind.schema.ty(), what)
+    pub(super) fn decode(&self, value: &DynamicValue, what: &str) -> Result<Value, DriverError> {
+        value.value(self.kind.schema.ty()).map_err(|error| diagnostics::decode_error(what, &error))
     }
 }
 
-fn decode(value: &EncodedValue, ty: &Type, what: &str) -> Result<Value, DriverError> {
-    let decoded = match value {
-        EncodedValue::Msgpack(bytes) => msgpack::decode(bytes, ty),
-        EncodedValue::Json(bytes) => json::decode(bytes, ty, json::UnsupportedAttributes::Reject),
-    };
-    decoded.map_err(|error| diagnostics::decode_error(what, &error))
+/// The identity in a message.
+pub(super) fn data(identity: Option<Identity>) -> Option<DynamicValue> {
+    identity?.data
 }
 
 /// The planned value with the prior values at the ignored paths. With `all`, nothing changes.

@@ -1,13 +1,12 @@
-//! Converts the schema of a provider to the schema for decoding its values and to the schema of the engine.
+//! The types of a provider, with the schemas of the engine.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cty::{Error, Type};
 
 use model::AttributeType;
-use tfprovider::plugin::schema as wire;
-use tfprovider::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Schema, Shape};
+use tfprovider::plugin::{IdentityAttribute, IdentitySchema};
+use tfprovider::schema::{Attribute, Block, NestedBlock, Nesting, Schema, Shape};
 
 #[derive(Debug)]
 pub(super) struct ResourceType {
@@ -19,12 +18,12 @@ pub(super) struct ResourceType {
     pub has_secrets: bool,
     /// The type has a write-only attribute.
     pub has_write_only: bool,
-    pub identity: Option<Identity>,
+    pub identity: Option<IdentityType>,
 }
 
 /// The identity of a resource type.
 #[derive(Debug)]
-pub struct Identity {
+pub struct IdentityType {
     /// The schema version.
     pub version: i64,
     pub ty: Type,
@@ -33,60 +32,26 @@ pub struct Identity {
 }
 
 impl ResourceType {
-    pub fn new(source: &wire::Schema, identity: Option<&wire::IdentitySchema>) -> Result<Self, Error> {
-        let schema = Schema { version: source.version, block: block(&source.block)? };
+    pub fn new(schema: Schema, identity: Option<&IdentitySchema>) -> Result<Self, Error> {
         let outline = Arc::new(outline(&schema));
-        let identity = identity.map(self::identity).transpose()?;
+        let identity = identity.map(IdentityType::new).transpose()?;
         let has_write_only = schema.block.has(&|attribute| attribute.write_only);
         let has_secrets = has_write_only || schema.block.has(&|attribute| attribute.sensitive);
         Ok(Self { schema, outline, has_secrets, has_write_only, identity })
     }
 }
 
-pub(super) fn block(source: &wire::Block) -> Result<Block, Error> {
-    let nested = source.blocks.iter().map(|nested| {
-        let nested_block = NestedBlock {
-            nesting: nested.nesting,
-            block: block(&nested.block)?,
-            min_items: nested.min_items.max(0).unsigned_abs(),
-            max_items: nested.max_items.max(0).unsigned_abs(),
+impl IdentityType {
+    fn new(source: &IdentitySchema) -> Result<Self, Error> {
+        let attribute = |attribute: &IdentityAttribute| {
+            Ok((attribute.name.as_str().into(), Type::from_json(&attribute.r#type)?.without_optional()))
         };
-        Ok((Arc::from(nested.name.as_str()), nested_block))
-    });
-    let nested = nested.collect::<Result<BTreeMap<_, _>, Error>>()?;
-    let mut converted = Block::new(attributes(&source.attributes)?, nested);
-    converted.description = source.description.as_str().into();
-    converted.deprecated = source.deprecated.then(Arc::default);
-    Ok(converted)
-}
-
-fn attributes(source: &[wire::Attribute]) -> Result<BTreeMap<Arc<str>, Attribute>, Error> {
-    source.iter().map(|one| Ok((Arc::from(one.name.as_str()), attribute(one)?))).collect()
-}
-
-fn attribute(source: &wire::Attribute) -> Result<Attribute, Error> {
-    let shape = match &source.nested {
-        Some(nested) => Shape::Nested(NestedType::new(nested.nesting, attributes(&nested.attributes)?)),
-        None => Shape::Plain(Type::from_json(&source.r#type)?.without_optional()),
-    };
-    Ok(Attribute {
-        required: source.required,
-        optional: source.optional,
-        computed: source.computed,
-        sensitive: source.sensitive,
-        write_only: source.write_only,
-        description: source.description.as_str().into(),
-        deprecated: source.deprecated.then(|| source.deprecation_message.as_str().into()),
-        ..Attribute::new(shape)
-    })
-}
-
-fn identity(source: &wire::IdentitySchema) -> Result<Identity, Error> {
-    let attributes =
-        source.attributes.iter().map(|one| Ok((one.name.as_str(), Type::from_json(&one.r#type)?.without_optional())));
-    let ty = Type::object(attributes.collect::<Result<Vec<_>, Error>>()?);
-    let required = source.attributes.iter().filter(|one| one.required_for_import);
-    Ok(Identity { version: source.version, ty, required: required.map(|one| one.name.as_str().into()).collect() })
+        let attributes: Vec<(Arc<str>, Type)> =
+            source.attributes.iter().map(attribute).collect::<Result<_, Error>>()?;
+        let required = source.attributes.iter().filter(|attribute| attribute.required_for_import);
+        let required = required.map(|attribute| attribute.name.as_str().into()).collect();
+        Ok(Self { version: source.version, ty: Type::object(attributes), required })
+    }
 }
 
 /// The top-level attributes and blocks, with the types of what is in them.

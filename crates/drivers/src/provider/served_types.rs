@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::diagnostics;
-use super::schema::{self, ResourceType};
+use super::schema::ResourceType;
 use crate::ProviderInfo;
 use model::DriverError;
 use process::lock;
-use tfprovider::plugin::schema::{IdentitySchema, ProviderSchema};
+use tfprovider::plugin::{IdentitySchema, ProviderSchema};
 use tfprovider::schema::Block;
 
 /// The schemas of a provider. The schema of a type is converted on first use, since large providers have a thousand.
@@ -28,9 +28,7 @@ impl ServedTypes {
         identities: BTreeMap<String, IdentitySchema>,
         facts: ProviderInfo,
     ) -> Result<Self, DriverError> {
-        let schema_message = schema.provider().map_err(|error| diagnostics::protocol_error(error.to_string()))?;
-        let configuration =
-            schema::block(&schema_message.block).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        let configuration = schema.provider().map_err(|error| diagnostics::protocol_error(error.to_string()))?.block;
         Ok(Self { schema, identities, configuration, facts, types: Mutex::default(), data: Mutex::default() })
     }
 
@@ -77,7 +75,7 @@ impl ServedTypes {
         }
         let schema = self.schema.resource(type_name).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
         let resource_type =
-            schema.map(|schema| ResourceType::new(&schema, self.identities.get(type_name)).map(Arc::new));
+            schema.map(|schema| ResourceType::new(schema, self.identities.get(type_name)).map(Arc::new));
         let resource_type = resource_type
             .transpose()
             .map_err(|error| diagnostics::protocol_error(format!("the type `{type_name}`: {error}")))?;
@@ -92,7 +90,7 @@ impl ServedTypes {
         }
         let schema =
             self.schema.data_source(type_name).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
-        let resource_type = schema.map(|schema| ResourceType::new(&schema, None).map(Arc::new)).transpose();
+        let resource_type = schema.map(|schema| ResourceType::new(schema, None).map(Arc::new)).transpose();
         let resource_type = resource_type
             .map_err(|error| diagnostics::protocol_error(format!("the data source `{type_name}`: {error}")))?;
         lock(&self.data).insert(type_name.into(), resource_type.clone());

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use cty::msgpack;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 
@@ -23,8 +22,8 @@ use model::{Diagnostics, DriverError, ErrorKind, Package, PodRunner, Provider, P
 use process::{Clock, lock};
 use tfprovider::install::{InstalledProvider, Installer};
 use tfprovider::plugin::{
-    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Limits, Msgpack, Observer, PluginError, Pool, PoolKey, PoolOptions,
-    Protocol, Sandbox, StartError, launcher, remote,
+    CURRENT_EXE, Client, Diagnostic, DynamicValue, Launch, Lease, Limits, Observer, PluginError, Pool, PoolKey,
+    PoolOptions, Protocol, Sandbox, StartError, launcher, remote,
 };
 
 /// The namespace of processes that no namespace uses yet.
@@ -279,7 +278,7 @@ impl Sessions {
     }
 
     /// The provider configuration in the form in which the provider gets it.
-    fn configuration(&self, used: &ProviderUse, served: &ServedTypes) -> Result<Msgpack, DriverError> {
+    fn configuration(&self, used: &ProviderUse, served: &ServedTypes) -> Result<DynamicValue, DriverError> {
         let (configuration, mut found) = match self.options.configuration {
             ConfigurationMode::Ignore => (served.configuration().empty(), Vec::new()),
             ConfigurationMode::Configure | ConfigurationMode::Check => {
@@ -292,8 +291,8 @@ impl Sessions {
             let message = format!("the provider configuration `{}` is not valid: {place}{}", used.name, first.summary);
             return Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: first.hint });
         }
-        let encoded = msgpack::encode(&configuration, served.configuration().ty());
-        encoded.map(Msgpack).map_err(|error| diagnostics::decode_error("the provider configuration", &error))
+        let encoded = DynamicValue::of(&configuration, served.configuration().ty());
+        encoded.map_err(|error| diagnostics::decode_error("the provider configuration", &error))
     }
 
     /// Configures a process: the given one, or else one of this machine.
@@ -303,7 +302,7 @@ impl Sessions {
         used: &ProviderUse,
         served: &ServedTypes,
         mask: &Arc<ProcessMask>,
-        (client, configuration): (Option<Client>, Msgpack),
+        (client, configuration): (Option<Client>, DynamicValue),
     ) -> Result<Client, DriverError> {
         let spare = if client.is_none() { self.spares.take(&used.provider) } else { None };
         let (client, schema_was_called) = match (client, spare) {

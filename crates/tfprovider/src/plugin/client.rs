@@ -11,18 +11,21 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use prost::Message;
 
-use super::calls::identity_message;
 use super::connection::Connection;
-use super::diagnostic::{Severity, diagnostics};
-use super::messages as raw;
+use super::messages::{
+    CheckResponse, ClientCapabilities, ConfigureProvider, Empty, GenerateResourceConfig, GetProviderSchemaResponse,
+    GetResourceIdentitySchemasResponse, ReadDataSource, StopResponse, UpgradeResourceIdentity, UpgradeResourceState,
+    ValidateConfig, ValidateProviderConfig, ValidateProviderConfigResponse,
+};
 use super::method::{self, Method};
 use super::remote::{RemoteStart, RunnerHost};
-use super::schema::{IdentitySchema, ProviderSchema};
+use super::schema::ProviderSchema;
 use super::{
-    ApplyResourceChange, ApplyResourceChangeResponse, Diagnostic, GenerateResourceConfigResponse, ImportResourceState,
-    ImportResourceStateResponse, Launch, Limits, MoveResourceState, MoveResourceStateResponse, Msgpack,
-    PlanResourceChange, PlanResourceChangeResponse, PluginError, Protocol, RawState, ReadDataSourceResponse,
-    ReadResource, ReadResourceResponse, ReattachTarget, UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
+    ApplyResourceChange, ApplyResourceChangeResponse, Diagnostic, DynamicValue, GenerateResourceConfigResponse,
+    IdentitySchema, ImportResourceState, ImportResourceStateResponse, Launch, Limits, MoveResourceState,
+    MoveResourceStateResponse, PlanResourceChange, PlanResourceChangeResponse, PluginError, Protocol, RawState,
+    ReadDataSourceResponse, ReadResource, ReadResourceResponse, ReattachTarget, UpgradeResourceIdentityResponse,
+    UpgradeResourceStateResponse,
 };
 
 /// The Terraform version that is reported to providers. Some reject versions that are too old.
@@ -132,17 +135,16 @@ impl Client {
     }
 
     /// Returns the schemas and capabilities. Older providers require this call once in each process, before any other
-    /// ([`super::schema::Capabilities::schema_is_optional`]).
+    /// ([`super::Capabilities::schema_is_optional`]).
     pub async fn schema(&self) -> Result<(ProviderSchema, Vec<Diagnostic>), PluginError> {
-        let mut response: raw::GetProviderSchemaResponse =
-            self.call(method::GET_PROVIDER_SCHEMA, raw::Empty {}).await?;
-        let diagnostics = diagnostics(std::mem::take(&mut response.diagnostics));
-        Ok((ProviderSchema::new(self.protocol(), response), diagnostics))
+        let mut response: GetProviderSchemaResponse = self.call(method::GET_PROVIDER_SCHEMA, Empty {}).await?;
+        let diagnostics = std::mem::take(&mut response.diagnostics);
+        Ok((ProviderSchema::new(response), diagnostics))
     }
 
     /// Makes the schema call only for its effect in the provider. The response is not read, and can have any size.
     pub async fn initialize(&self) -> Result<(), PluginError> {
-        match self.call::<_, raw::Empty>(method::GET_PROVIDER_SCHEMA, raw::Empty {}).await {
+        match self.call::<_, Empty>(method::GET_PROVIDER_SCHEMA, Empty {}).await {
             Ok(_) | Err(PluginError::LargeResponse { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -152,64 +154,50 @@ impl Client {
     pub async fn identity_schemas(
         &self,
     ) -> Result<Option<(BTreeMap<String, IdentitySchema>, Vec<Diagnostic>)>, PluginError> {
-        let response = self.call(method::GET_RESOURCE_IDENTITY_SCHEMAS, raw::Empty {}).await;
-        let response: Option<raw::GetResourceIdentitySchemasResponse> = none_if_unimplemented(response)?;
-        Ok(response.map(|response| {
-            let schemas = response.identity_schemas.into_iter().map(|(name, schema)| (name, schema.into()));
-            (schemas.collect(), diagnostics(response.diagnostics))
-        }))
+        let response = self.call(method::GET_RESOURCE_IDENTITY_SCHEMAS, Empty {}).await;
+        let response: Option<GetResourceIdentitySchemasResponse> = none_if_unimplemented(response)?;
+        Ok(response.map(|response| (response.identity_schemas, response.diagnostics)))
     }
 
-    pub async fn validate_provider_config(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
-        let request = raw::ValidateProviderConfigRequest { config: Some(config.into()) };
-        let response: raw::ValidateProviderConfigResponse =
-            self.call(method::VALIDATE_PROVIDER_CONFIG, request).await?;
-        Ok(diagnostics(response.diagnostics))
+    pub async fn validate_provider_config(&self, config: DynamicValue) -> Result<Vec<Diagnostic>, PluginError> {
+        let request = ValidateProviderConfig { config };
+        let response: ValidateProviderConfigResponse = self.call(method::VALIDATE_PROVIDER_CONFIG, request).await?;
+        Ok(response.diagnostics)
     }
 
     pub async fn validate_resource_config(
         &self,
         type_name: &str,
-        config: Msgpack,
+        config: DynamicValue,
     ) -> Result<Vec<Diagnostic>, PluginError> {
         let client_capabilities = Some(self.capabilities());
-        let request = raw::ValidateConfigRequest {
-            type_name: type_name.to_owned(),
-            config: Some(config.into()),
-            client_capabilities,
-        };
-        let response: raw::CheckResponse = self.call(method::VALIDATE_RESOURCE_CONFIG, request).await?;
-        Ok(diagnostics(response.diagnostics))
+        let request = ValidateConfig { type_name: type_name.to_owned(), config, client_capabilities };
+        let response: CheckResponse = self.call(method::VALIDATE_RESOURCE_CONFIG, request).await?;
+        Ok(response.diagnostics)
     }
 
     pub async fn validate_data_source_config(
         &self,
         type_name: &str,
-        config: Msgpack,
+        config: DynamicValue,
     ) -> Result<Vec<Diagnostic>, PluginError> {
-        let request = raw::ValidateConfigRequest {
-            type_name: type_name.to_owned(),
-            config: Some(config.into()),
-            client_capabilities: None,
-        };
-        let response: raw::CheckResponse = self.call(method::VALIDATE_DATA_RESOURCE_CONFIG, request).await?;
-        Ok(diagnostics(response.diagnostics))
+        let request = ValidateConfig { type_name: type_name.to_owned(), config, client_capabilities: None };
+        let response: CheckResponse = self.call(method::VALIDATE_DATA_RESOURCE_CONFIG, request).await?;
+        Ok(response.diagnostics)
     }
 
     /// Configures the provider. Must be called once per process, before any call for an object.
-    pub async fn configure(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
-        let request = raw::ConfigureProviderRequest {
-            terraform_version: TERRAFORM_VERSION.to_owned(),
-            config: Some(config.into()),
-            client_capabilities: Some(self.capabilities()),
-        };
-        let response: raw::CheckResponse = self.call(method::CONFIGURE_PROVIDER, request).await?;
-        Ok(diagnostics(response.diagnostics))
+    pub async fn configure(&self, config: DynamicValue) -> Result<Vec<Diagnostic>, PluginError> {
+        let terraform_version = TERRAFORM_VERSION.to_owned();
+        let client_capabilities = Some(self.capabilities());
+        let request = ConfigureProvider { terraform_version, config, client_capabilities };
+        let response: CheckResponse = self.call(method::CONFIGURE_PROVIDER, request).await?;
+        Ok(response.diagnostics)
     }
 
     /// Validates a configuration, configures the provider with it, and returns the warnings. Errors of the provider
     /// become [`PluginError::ConfigurationRejected`].
-    pub async fn validate_and_configure(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
+    pub async fn validate_and_configure(&self, config: DynamicValue) -> Result<Vec<Diagnostic>, PluginError> {
         let mut warnings = Vec::new();
         warnings.extend(
             self.reject_errors(method::VALIDATE_PROVIDER_CONFIG, self.validate_provider_config(config.clone()).await?)?,
@@ -219,7 +207,7 @@ impl Client {
     }
 
     fn reject_errors(&self, method: Method, said: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, PluginError> {
-        if said.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        if said.iter().any(Diagnostic::is_error) {
             return Err(PluginError::ConfigurationRejected {
                 provider: self.name().to_owned(),
                 call: method.name,
@@ -236,13 +224,8 @@ impl Client {
         version: i64,
         state: RawState,
     ) -> Result<UpgradeResourceStateResponse, PluginError> {
-        let request = raw::UpgradeResourceStateRequest {
-            type_name: type_name.to_owned(),
-            version,
-            raw_state: Some(state.into()),
-        };
-        let response: raw::UpgradeResourceStateResponse = self.call(method::UPGRADE_RESOURCE_STATE, request).await?;
-        Ok(response.into())
+        let request = UpgradeResourceState { type_name: type_name.to_owned(), version, state };
+        self.call(method::UPGRADE_RESOURCE_STATE, request).await
     }
 
     /// Upgrades a recorded identity to the current schema; `None` if the provider does not support identities.
@@ -252,44 +235,23 @@ impl Client {
         version: i64,
         identity: RawState,
     ) -> Result<Option<UpgradeResourceIdentityResponse>, PluginError> {
-        let request = raw::UpgradeResourceIdentityRequest {
-            type_name: type_name.to_owned(),
-            version,
-            raw_identity: Some(identity.into()),
-        };
-        let response = self.call(method::UPGRADE_RESOURCE_IDENTITY, request).await;
-        Ok(none_if_unimplemented(response)?.map(|response: raw::UpgradeResourceIdentityResponse| response.into()))
+        let request = UpgradeResourceIdentity { type_name: type_name.to_owned(), version, identity };
+        none_if_unimplemented(self.call(method::UPGRADE_RESOURCE_IDENTITY, request).await)
     }
 
-    pub async fn read_resource(&self, request: ReadResource) -> Result<ReadResourceResponse, PluginError> {
-        let request = raw::ReadResourceRequest {
-            type_name: request.type_name,
-            current_state: Some(request.state.into()),
-            private: request.private,
-            provider_meta: self.provider_meta(),
-            client_capabilities: Some(self.capabilities()),
-            current_identity: identity_message(request.identity),
-        };
-        let response: raw::ReadResourceResponse = self.call(method::READ_RESOURCE, request).await?;
-        Ok(response.into())
+    pub async fn read_resource(&self, mut request: ReadResource) -> Result<ReadResourceResponse, PluginError> {
+        request.provider_meta = self.provider_meta();
+        request.client_capabilities = Some(self.capabilities());
+        self.call(method::READ_RESOURCE, request).await
     }
 
     pub async fn plan_resource_change(
         &self,
-        request: PlanResourceChange,
+        mut request: PlanResourceChange,
     ) -> Result<PlanResourceChangeResponse, PluginError> {
-        let request = raw::PlanResourceChangeRequest {
-            type_name: request.type_name,
-            prior_state: Some(request.prior.into()),
-            proposed_new_state: Some(request.proposed.into()),
-            config: Some(request.config.into()),
-            prior_private: request.prior_private,
-            provider_meta: self.provider_meta(),
-            client_capabilities: Some(self.capabilities()),
-            prior_identity: identity_message(request.prior_identity),
-        };
-        let response: raw::PlanResourceChangeResponse = self.call(method::PLAN_RESOURCE_CHANGE, request).await?;
-        Ok(response.into())
+        request.provider_meta = self.provider_meta();
+        request.client_capabilities = Some(self.capabilities());
+        self.call(method::PLAN_RESOURCE_CHANGE, request).await
     }
 
     /// Applies a change. The call is never canceled. After the time limit the provider is requested to stop, and killed
@@ -297,40 +259,19 @@ impl Client {
     /// the future is dropped, the provider continues and its response is discarded.
     pub async fn apply_resource_change(
         &self,
-        request: ApplyResourceChange,
+        mut request: ApplyResourceChange,
     ) -> Result<ApplyResourceChangeResponse, PluginError> {
-        let request = raw::ApplyResourceChangeRequest {
-            type_name: request.type_name,
-            prior_state: Some(request.prior.into()),
-            planned_state: Some(request.planned.into()),
-            config: Some(request.config.into()),
-            planned_private: request.planned_private,
-            provider_meta: self.provider_meta(),
-            planned_identity: identity_message(request.planned_identity),
-        };
+        request.provider_meta = self.provider_meta();
         let limit = self.limit.unwrap_or(self.connection.limits.apply);
-        let response: raw::ApplyResourceChangeResponse =
-            self.connection.call_to_completion(method::APPLY_RESOURCE_CHANGE, request, limit).await?;
-        Ok(response.into())
+        self.connection.call_to_completion(method::APPLY_RESOURCE_CHANGE, request, limit).await
     }
 
     pub async fn import_resource_state(
         &self,
-        type_name: &str,
-        request: ImportResourceState,
+        mut request: ImportResourceState,
     ) -> Result<ImportResourceStateResponse, PluginError> {
-        let (id, identity) = match request {
-            ImportResourceState::Id(id) => (id, None),
-            ImportResourceState::Identity(identity) => (String::new(), Some(identity)),
-        };
-        let request = raw::ImportResourceStateRequest {
-            type_name: type_name.to_owned(),
-            id,
-            client_capabilities: Some(self.capabilities()),
-            identity: identity_message(identity),
-        };
-        let response: raw::ImportResourceStateResponse = self.call(method::IMPORT_RESOURCE_STATE, request).await?;
-        Ok(response.into())
+        request.client_capabilities = Some(self.capabilities());
+        self.call(method::IMPORT_RESOURCE_STATE, request).await
     }
 
     /// Moves the state of an object of another type; `None` if the provider does not support moves.
@@ -338,34 +279,21 @@ impl Client {
         &self,
         request: MoveResourceState,
     ) -> Result<Option<MoveResourceStateResponse>, PluginError> {
-        let (source_identity, source_identity_schema_version) = request.source_identity.unzip();
-        let request = raw::MoveResourceStateRequest {
-            source_provider_address: request.source_provider,
-            source_type_name: request.source_type,
-            source_schema_version: request.source_version,
-            source_state: Some(request.source_state.into()),
-            target_type_name: request.target_type,
-            source_private: request.source_private,
-            source_identity: source_identity.map(Into::into),
-            source_identity_schema_version: source_identity_schema_version.unwrap_or_default(),
-        };
-        let response = self.call(method::MOVE_RESOURCE_STATE, request).await;
-        Ok(none_if_unimplemented(response)?.map(|response: raw::MoveResourceStateResponse| response.into()))
+        none_if_unimplemented(self.call(method::MOVE_RESOURCE_STATE, request).await)
     }
 
     pub async fn read_data_source(
         &self,
         type_name: &str,
-        config: Msgpack,
+        config: DynamicValue,
     ) -> Result<ReadDataSourceResponse, PluginError> {
-        let request = raw::ReadDataSourceRequest {
+        let request = ReadDataSource {
             type_name: type_name.to_owned(),
-            config: Some(config.into()),
+            config,
             provider_meta: self.provider_meta(),
             client_capabilities: Some(self.capabilities()),
         };
-        let response: raw::ReadDataSourceResponse = self.call(method::READ_DATA_SOURCE, request).await?;
-        Ok(response.into())
+        self.call(method::READ_DATA_SOURCE, request).await
     }
 
     pub fn limits(&self) -> Limits {
@@ -376,19 +304,18 @@ impl Client {
     pub async fn generate_resource_config(
         &self,
         type_name: &str,
-        state: Msgpack,
+        state: DynamicValue,
     ) -> Result<Option<GenerateResourceConfigResponse>, PluginError> {
-        let request = raw::GenerateResourceConfigRequest { type_name: type_name.to_owned(), state: Some(state.into()) };
-        let response = self.call(method::GENERATE_RESOURCE_CONFIG, request).await;
-        Ok(none_if_unimplemented(response)?.map(|response: raw::GenerateResourceConfigResponse| response.into()))
+        let request = GenerateResourceConfig { type_name: type_name.to_owned(), state };
+        none_if_unimplemented(self.call(method::GENERATE_RESOURCE_CONFIG, request).await)
     }
 
     /// Requests the provider to stop all running calls. The calls still respond. Returns the reason if the provider
     /// cannot stop.
     pub async fn stop(&self) -> Result<Option<String>, PluginError> {
         let limit = self.limit.unwrap_or(self.connection.limits.call);
-        let response: raw::StopResponse =
-            self.connection.call_without_permit(method::STOP_PROVIDER, raw::Empty {}, limit).await?;
+        let response: StopResponse =
+            self.connection.call_without_permit(method::STOP_PROVIDER, Empty {}, limit).await?;
         Ok(Some(response.error).filter(|error| !error.is_empty()))
     }
 
@@ -406,16 +333,13 @@ impl Client {
         self.connection.call(method, request, self.limit.unwrap_or(self.connection.limits.call)).await
     }
 
-    fn provider_meta(&self) -> Option<raw::DynamicValue> {
-        self.has_meta.then(|| Msgpack::null().into())
+    fn provider_meta(&self) -> Option<DynamicValue> {
+        self.has_meta.then(DynamicValue::null)
     }
 
     /// The same for every call of a process: the capabilities must not change after the provider has been configured.
-    fn capabilities(&self) -> raw::ClientCapabilities {
-        raw::ClientCapabilities {
-            deferral_allowed: self.connection.deferral_allowed,
-            write_only_attributes_allowed: true,
-        }
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities { deferral_allowed: self.connection.deferral_allowed, write_only_attributes_allowed: true }
     }
 }
 

@@ -1,65 +1,115 @@
 //! The diagnostics of a provider.
 
-use prost::Message as _;
-
 use cty::{Path, Step};
-
-use super::fields::Fields;
-use super::messages as raw;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    Error,
-    Warning,
-}
+use prost::bytes::{Buf, BufMut};
+use prost::encoding::{self, DecodeContext, WireType};
+use prost::{DecodeError, Message};
 
 /// A problem that a provider reports. Its strings may contain sensitive values, because providers quote their input;
 /// mask them before showing them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct Diagnostic {
-    pub severity: Severity,
+    /// See [`Self::is_error`].
+    #[prost(int32, tag = "1")]
+    pub code: i32,
+    #[prost(string, tag = "2")]
     pub summary: String,
     /// May be empty.
+    #[prost(string, tag = "3")]
     pub detail: String,
-    /// The path in the configuration. It ends at a set, whose elements have no path.
-    pub path: Option<Path>,
+    #[prost(message, optional, tag = "4")]
+    pub attribute: Option<AttributePath>,
 }
 
-impl From<raw::Diagnostic> for Diagnostic {
-    fn from(diagnostic: raw::Diagnostic) -> Self {
-        Self {
-            // Every severity other than a warning is an error.
-            severity: if diagnostic.severity == 2 { Severity::Warning } else { Severity::Error },
-            summary: diagnostic.summary,
-            detail: diagnostic.detail,
-            path: diagnostic.attribute.as_deref().map(path).filter(|path| !path.0.is_empty()),
-        }
+impl Diagnostic {
+    /// The code of a warning.
+    pub const WARNING: i32 = 2;
+
+    /// Every code other than that of a warning is an error.
+    pub fn is_error(&self) -> bool {
+        self.code != Self::WARNING
     }
-}
 
-pub(super) fn diagnostics(diagnostics: Vec<raw::Diagnostic>) -> Vec<Diagnostic> {
-    diagnostics.into_iter().map(Diagnostic::from).collect()
+    /// The path in the configuration, if the provider names an attribute.
+    pub fn path(&self) -> Option<&Path> {
+        self.attribute.as_ref().map(|attribute| &attribute.path).filter(|path| !path.0.is_empty())
+    }
 }
 
 /// The maximum length of a path: more than any schema is deep. A step of two bytes needs many times as much memory.
 const MAX_STEPS: usize = 100;
 
-/// Decodes a path, up to the first unsupported step.
-pub(super) fn path(encoded: &[u8]) -> Path {
-    let steps = Fields(encoded).filter(|(number, _)| *number == 1).take(MAX_STEPS);
-    let segments = steps.map_while(|(_, step)| match raw::PathStep::decode(step).ok()?.selector? {
-        raw::Selector::AttributeName(name) | raw::Selector::ElementKeyString(name) => Some(Step::Name(name.into())),
-        raw::Selector::ElementKeyInt(index) => usize::try_from(index).ok().map(Step::Index),
-    });
-    Path(segments.collect())
+/// A path in a configuration or state. It ends at a set, whose elements have no path, and before the first step that is
+/// not supported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttributePath {
+    pub path: Path,
+    ended: bool,
+}
+
+impl AttributePath {
+    fn add(&mut self, encoded: &[u8]) {
+        let step = PathStep::decode(encoded).ok().and_then(|step| match step.selector? {
+            Selector::AttributeName(name) | Selector::ElementKeyString(name) => Some(Step::Name(name.into())),
+            Selector::ElementKeyInt(index) => usize::try_from(index).ok().map(Step::Index),
+        });
+        self.ended |= step.is_none() || self.path.0.len() == MAX_STEPS;
+        self.path.0.extend(step.filter(|_| !self.ended));
+    }
+}
+
+impl Message for AttributePath {
+    /// Purlin sends no paths.
+    fn encode_raw(&self, _: &mut impl BufMut) {}
+
+    fn encoded_len(&self) -> usize {
+        0
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        buffer: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        if tag != 1 || self.ended || wire_type != WireType::LengthDelimited {
+            return encoding::skip_field(wire_type, tag, buffer, context);
+        }
+        let mut step = Vec::new();
+        encoding::bytes::merge(wire_type, &mut step, buffer, context)?;
+        self.add(&step);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// A step of a path.
+#[derive(Clone, PartialEq, Message)]
+struct PathStep {
+    #[prost(oneof = "Selector", tags = "1, 2, 3")]
+    selector: Option<Selector>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Selector {
+    #[prost(string, tag = "1")]
+    AttributeName(String),
+    #[prost(string, tag = "2")]
+    ElementKeyString(String),
+    #[prost(int64, tag = "3")]
+    ElementKeyInt(i64),
 }
 
 /// Formats the first error on one line.
 pub(super) fn first_error(diagnostics: &[Diagnostic]) -> String {
-    let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error) else {
+    let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.is_error()) else {
         return "no reason given".to_owned();
     };
-    let place = first.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
+    let place = first.path().map(|path| format!("{path}: ")).unwrap_or_default();
     let detail = if first.detail.is_empty() { String::new() } else { format!(": {}", first.detail) };
     format!("{place}{}{detail}", first.summary).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -68,37 +118,42 @@ pub(super) fn first_error(diagnostics: &[Diagnostic]) -> String {
 mod tests {
     use super::*;
 
-    /// A path as a message.
-    #[derive(Clone, PartialEq, prost::Message)]
+    /// A path as a provider encodes it.
+    #[derive(Clone, PartialEq, Message)]
     struct Steps {
         #[prost(message, repeated, tag = "1")]
-        steps: Vec<raw::PathStep>,
+        steps: Vec<PathStep>,
     }
 
-    fn step(selector: raw::Selector) -> raw::PathStep {
-        raw::PathStep { selector: Some(selector) }
+    fn step(selector: Selector) -> PathStep {
+        PathStep { selector: Some(selector) }
+    }
+
+    fn path(steps: Vec<PathStep>) -> Path {
+        AttributePath::decode(Steps { steps }.encode_to_vec().as_slice()).unwrap().path
     }
 
     #[test]
-    fn a_diagnostic_keeps_its_path() {
+    fn a_path_ends_before_an_unsupported_step() {
         let steps = vec![
-            step(raw::Selector::AttributeName("rule".into())),
-            step(raw::Selector::ElementKeyInt(2)),
-            step(raw::Selector::ElementKeyString("a b".into())),
-            raw::PathStep { selector: None },
-            step(raw::Selector::AttributeName("lost".into())),
+            step(Selector::AttributeName("rule".into())),
+            step(Selector::ElementKeyInt(2)),
+            step(Selector::ElementKeyString("a b".into())),
+            PathStep { selector: None },
+            step(Selector::AttributeName("lost".into())),
         ];
-        let attribute = Some(Steps { steps }.encode_to_vec());
-        let message = raw::Diagnostic { severity: 2, summary: "s".into(), detail: "d".into(), attribute };
-        let diagnostic = Diagnostic::from(message);
-        assert_eq!(diagnostic.severity, Severity::Warning);
-        assert_eq!(diagnostic.path.unwrap().to_string(), r#"rule[2]["a b"]"#);
-        assert_eq!(Diagnostic::from(raw::Diagnostic { severity: 7, ..Default::default() }).severity, Severity::Error);
+        assert_eq!(path(steps).to_string(), r#"rule[2]["a b"]"#);
+    }
+
+    #[test]
+    fn a_diagnostic_is_an_error_unless_it_is_a_warning() {
+        for (code, is_error) in [(0, true), (1, true), (2, false), (7, true)] {
+            assert_eq!(Diagnostic { code, ..Diagnostic::default() }.is_error(), is_error);
+        }
     }
 
     #[test]
     fn a_path_has_a_maximum_length() {
-        let steps = Steps { steps: vec![step(raw::Selector::ElementKeyInt(0)); 1_000_000] };
-        assert_eq!(path(&steps.encode_to_vec()).0.len(), MAX_STEPS);
+        assert_eq!(path(vec![step(Selector::ElementKeyInt(0)); 1_000_000]).0.len(), MAX_STEPS);
     }
 }

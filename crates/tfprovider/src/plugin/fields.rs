@@ -34,7 +34,8 @@ impl<'a> Iterator for Fields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::messages::{CheckResponse, Diagnostic, IdentityAttribute, StdioData};
+    use crate::plugin::Diagnostic;
+    use crate::plugin::messages::{CheckResponse, IdentityAttribute, StdioData};
     use prost::Message as _;
 
     #[test]

@@ -161,7 +161,8 @@ pub(super) fn reason(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::messages::{CheckResponse, Diagnostic};
+    use crate::plugin::Diagnostic;
+    use crate::plugin::messages::CheckResponse;
 
     #[test]
     fn a_response_has_a_maximum_number_of_elements() {

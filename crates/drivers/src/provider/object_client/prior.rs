@@ -1,21 +1,21 @@
 //! The state of a recorded object for a call, upgraded to the current schema.
 
-use cty::{Type, Value, msgpack};
+use cty::{Type, Value};
 
 use super::super::diagnostics;
 use super::super::private::ObjectPrivate;
-use super::super::schema::Identity;
+use super::super::schema::IdentityType;
 use super::super::values::{self, DynamicTypes};
-use super::ObjectClient;
+use super::{ObjectClient, data};
 use model::{DriverError, ErrorKind, RecordedObject, Value as EngineValue};
-use tfprovider::plugin::{EncodedValue, Msgpack, RawState};
+use tfprovider::plugin::{DynamicValue, RawState};
 use tfprovider::schema::normalize;
 
 /// The state of a recorded object, with the private data of the provider.
 pub(super) struct PriorState {
     pub state: Value,
     pub private: ObjectPrivate,
-    pub identity: Option<Msgpack>,
+    pub identity: Option<DynamicValue>,
 }
 
 impl ObjectClient<'_> {
@@ -35,7 +35,7 @@ impl ObjectClient<'_> {
         self.require_no_newer(version, "the object was recorded")?;
         let private = ObjectPrivate::decode(&object.private)?;
         let value = self.without_unknown_names(object.value.without_marks(), version);
-        let raw = RawState(values::raw_state(&value, &private.dynamic).into_bytes());
+        let raw = RawState::new(values::raw_state(&value, &private.dynamic));
         let state = self.upgrade(version, raw, "the recorded object").await?;
         Ok(PriorState { state, identity: self.recorded_identity(object, &private).await?, private })
     }
@@ -86,21 +86,20 @@ impl ObjectClient<'_> {
         &self,
         object: &RecordedObject,
         private: &ObjectPrivate,
-    ) -> Result<Option<Msgpack>, DriverError> {
-        let (Some(identity), Some(Identity { ty, version, .. })) = (&object.identity, &self.kind.identity) else {
+    ) -> Result<Option<DynamicValue>, DriverError> {
+        let (Some(identity), Some(IdentityType { ty, version, .. })) = (&object.identity, &self.kind.identity) else {
             return Ok(None);
         };
         let identity = identity.without_marks();
         if private.identity_version != *version {
             let raw = values::raw_state(&identity, &DynamicTypes::default());
             let upgraded = self.upgrade_identity(private.identity_version, raw).await?;
-            return upgraded.map(|identity| self.identity_bytes(identity).map(Msgpack)).transpose();
+            return upgraded.map(|identity| self.as_msgpack(identity)).transpose();
         }
         let value = values::from_model(ty, &identity, &DynamicTypes::default());
         let value = value.map_err(|error| diagnostics::decode_error("the recorded identity", &error))?;
-        let bytes =
-            msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the recorded identity", &error))?;
-        Ok(Some(Msgpack(bytes)))
+        let identity = DynamicValue::of(&value, ty);
+        identity.map(Some).map_err(|error| diagnostics::decode_error("the recorded identity", &error))
     }
 
     /// Upgrades an identity of the schema version `version` to the current schema. `None` if the provider has no such
@@ -109,11 +108,11 @@ impl ObjectClient<'_> {
         &self,
         version: i64,
         identity: String,
-    ) -> Result<Option<EncodedValue>, DriverError> {
-        let raw = RawState(identity.into_bytes());
+    ) -> Result<Option<DynamicValue>, DriverError> {
+        let raw = RawState::new(identity);
         let answer = self.client.upgrade_resource_identity(&self.context.type_name, version, raw).await;
         let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };
         self.check_diagnostics(answer.diagnostics)?;
-        Ok(answer.identity.filter(|identity| !identity.is_null()))
+        Ok(data(answer.identity).filter(|identity| !identity.is_null()))
     }
 }
