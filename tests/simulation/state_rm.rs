@@ -33,7 +33,8 @@ pub(crate) async fn complete_indexes(env: &Environment) {
 }
 
 /// Namespace and UID of a family, and what its user names in the command: the Resource if its index and all its records are
-/// lost, as its status says, and otherwise its first desired instance without a record: any one if the index was replaced,
+/// lost, the first one that its index lists if it is being deleted and has no records, as its status says, and otherwise its
+/// first desired instance without a record: any one if the index was replaced,
 /// and one that it lists, and that does not exist, if it was restored. Purlin removes an index before its last record, so one
 /// that is restored in between lists a record that is removed on purpose.
 fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Option<(Arc<str>, Arc<str>, Address)> {
@@ -43,15 +44,15 @@ fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Opt
     if !is_family(resource) {
         return None;
     }
-    let Some(index) = server.object("", "secrets", HOME, &secret).and_then(|index| family(&index.value)) else {
+    let index = server.object("", "secrets", HOME, &secret).and_then(|index| family(&index.value));
+    if index.is_none() || !is_desired(resource) {
         let is_lost = condition(&resource["status"], "Ready").is_some_and(|(_, reason)| reason == "RecordMissing");
         let is_recorded =
             all_records(server).iter().any(|record| (&*record.namespace, &*record.address.name) == (namespace, name));
-        return found(Address::single(name)).filter(|_| is_lost && !is_recorded);
-    };
-    if !is_desired(resource) {
-        return None;
+        let listed = index.and_then(|index| index.instances.into_iter().next());
+        return found(listed.unwrap_or_else(|| Address::single(name))).filter(|_| is_lost && !is_recorded);
     }
+    let index = index?;
     let world = &env.outside.world;
     let exists = |address: &str| {
         let is_here = |id: &str| world.namespace_of(id).as_deref() == Some(namespace);

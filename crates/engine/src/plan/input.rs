@@ -397,10 +397,19 @@ impl<'a> PlanInput<'a> {
 
     /// Whether any instance of a Resource has a record, had one, or is being created.
     pub fn has_traces(&self, name: &Arc<str>) -> bool {
+        self.has_records(name) || self.listed_instance(name).is_some()
+    }
+
+    /// The first instance of a Resource in the index of its family.
+    pub fn listed_instance(&self, name: &Arc<str>) -> Option<&Address> {
+        self.options.indexed.range(Address::single(name.clone())..).next().filter(|address| address.name == *name)
+    }
+
+    /// Whether any instance of a Resource has a record, or is being created.
+    pub fn has_records(&self, name: &Arc<str>) -> bool {
         let start = self.nodes[..self.objects].partition_point(|node| *node.address.name < **name);
         let mut own = (start..self.objects).take_while(|id| self.nodes[*id].address.name == *name);
         own.any(|id| self.nodes[id].record.is_some() || self.running.contains_key(&id))
-            || self.options.indexed.range(Address::single(name.clone())..).next().is_some_and(|a| a.name == *name)
     }
 
     pub fn deposed_dependencies(&self, id: Id, object: &RecordedObject) -> Vec<Id> {

@@ -46,10 +46,18 @@ impl Loss {
     }
 }
 
-/// The error for a Resource that is being deleted, and whose instances are not known because all of its records are lost.
+/// The error for a Resource that is being deleted, and that has only instances whose records are lost: its index lists them, or
+/// is lost too.
 pub(super) fn lost_instances(input: &PlanInput<'_>, resource: &Instance) -> Option<Diagnostic> {
-    let is_lost = resource.deleting && resource.has_record_annotation() && !input.has_traces(&resource.address.name);
-    is_lost.then(|| Loss::Everything.diagnostic(&resource.address, true))
+    let address = &resource.address;
+    if !resource.deleting || !resource.has_record_annotation() || input.has_records(&address.name) {
+        return None;
+    }
+    let lost = match input.listed_instance(&address.name) {
+        Some(listed) => Loss::Record.diagnostic(listed, true),
+        None => Loss::Everything.diagnostic(address, true),
+    };
+    Some(Diagnostic { address: Some(address.clone()), ..lost })
 }
 
 /// The error for a missing record: the marks of the Resource say that an instance has a record, and the index of a

@@ -77,18 +77,33 @@ async fn a_single_object_that_is_missing_after_an_interrupted_update_is_created_
     assert_eq!(bench.world.objects().len(), 1, "{:?}", bench.log);
 }
 
-/// Nothing shows which objects the family had, so they may exist.
+/// The objects of the family may exist, whether its index lists them or is lost too.
 #[tokio::test]
 async fn a_deleted_family_without_its_records_says_so() {
-    let mut bench = Bench::new();
-    let mut marked = thing("a", 1);
-    marked["spec"]["count"] = 2.into();
-    marked["metadata"]["uid"] = "u".into();
-    marked["metadata"]["annotations"] = serde_json::json!({ api::RECORD: "u" });
-    marked["metadata"]["finalizers"] = serde_json::json!([api::FINALIZER]);
-    marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    bench.observe(marked, 1);
-    bench.react(Signal::Started);
-    bench.run_until_idle(MINUTE).await;
-    assert_eq!(bench.ready("a").1, "False RecordMissing", "{:?}", bench.log);
+    for (listed, command) in [(None, "`purlin state rm a -n shop`"), (Some("a[1]"), "`purlin state rm 'a[1]' -n shop`")]
+    {
+        let mut bench = Bench::new();
+        let mut marked = thing("a", 1);
+        marked["spec"]["count"] = 2.into();
+        marked["metadata"]["uid"] = "u".into();
+        marked["metadata"]["annotations"] = serde_json::json!({ api::RECORD: "u" });
+        marked["metadata"]["finalizers"] = serde_json::json!([api::FINALIZER]);
+        marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        bench.observe(marked, 1);
+        if let Some(listed) = listed {
+            bench.reconciler.observe(Event::FamilyApplied(crate::store::secrets::Family {
+                namespace: "shop".into(),
+                name: "a".into(),
+                uid: "u".into(),
+                instances: [listed.parse().unwrap()].into(),
+                rebuilt: true,
+                version: Some(Version(1)),
+            }));
+        }
+        bench.react(Signal::Started);
+        bench.run_until_idle(MINUTE).await;
+        assert_eq!(bench.ready("a").1, "False RecordMissing", "{:?}", bench.log);
+        let message = &bench.status["a"].conditions[0].message;
+        assert!(message.contains(command), "{message}");
+    }
 }
