@@ -14,6 +14,9 @@ use crate::judge::{condition, is_desired, is_family};
 use crate::random::SeededRandom;
 use crate::replica::{Environment, HOME};
 
+/// The name of a user's connection, which no fault of a replica strikes.
+pub(crate) const USER: &str = "user";
+
 /// Confirms the indexes that were lost and replaced, and those that the administrator has restored, while an instance
 /// waits for it. The records must be restored before.
 pub(crate) async fn complete_indexes(env: &Environment) {
@@ -23,7 +26,7 @@ pub(crate) async fn complete_indexes(env: &Environment) {
     });
     for (namespace, uid, address) in waiting {
         env.judge.note(&format!("user runs `purlin state rm {address}`"));
-        let client = kube::Client::new(env.cluster.connection("user"), "default");
+        let client = kube::Client::new(env.cluster.connection(USER), "default");
         let secrets = Secrets::new(client, HOME, Arc::new(SeededRandom::new(env.seed, "user")), Shutdown::default());
         let journal = ClusterJournal::new(secrets, Arc::new(ServerView(env.cluster.clone())));
         if let Err(error) = journal.release_missing(&namespace, &address, &uid).await {

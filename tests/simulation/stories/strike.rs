@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::apiserver::{Fate, Network, Outcome, RequestInfo, Verb, WatchFate};
 use crate::outside::{CallInterrupter, Interruption};
+use crate::state_rm::USER;
 
 /// For how long a replica that starts from an old version receives no newer state. It is longer than the lease of the
 /// previous process, so that the replica acts on the old state.
@@ -278,6 +279,9 @@ impl Network for Strikes {
     fn request(&mut self, client: &str, request: &RequestInfo) -> Fate {
         let state = &mut *lock(&self.state);
         let never = Fate { before: Duration::ZERO, outcome: Outcome::Hang, after: Duration::ZERO };
+        if client == USER {
+            return Fate::quick();
+        }
         if state.dead.contains(client) {
             return never;
         }
