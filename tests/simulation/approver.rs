@@ -121,10 +121,10 @@ impl Approver {
         let path = |name: &str| format!("/apis/purlin.dev/v1alpha1/namespaces/{namespace}/resources/{name}");
         let source = self.cluster.with(|server, _| {
             let addresses = covered(plan).iter().filter_map(|change| change["address"].as_str()?.parse().ok());
-            let resources = addresses.filter_map(|address: Address| {
+            let mut resources = addresses.filter_map(|address: Address| {
                 server.object("purlin.dev", "resources", namespace, &address.name).map(|found| found.value.clone())
             });
-            resources.filter_map(|resource| Some(source_of(&resource["spec"])?.to_owned())).next()
+            resources.find_map(|resource| Some(source_of(&resource["spec"])?.to_owned()))
         });
         self.decide(plan, "approved", judge);
         let Some(source) = source else { return };

@@ -178,7 +178,7 @@ impl User {
         let target = self::name(self.random.below(index(name)));
         // An author can change the value of an object after an approval.
         let attribute =
-            if self.requires_approvals && self.random.clone().below(1000) % 2 == 0 { "value" } else { "id" };
+            if self.requires_approvals && self.random.clone().below(1000).is_multiple_of(2) { "value" } else { "id" };
         match (is_family(&target), has_index && self.random.chance(500)) {
             (false, _) => format!("${{{target}.{attribute}}}"),
             (true, false) => format!("${{{target}[{}].{attribute}}}", self.random.below(3)),

@@ -45,7 +45,7 @@ impl ProcessMask {
 
     /// All secrets that are masked now.
     pub fn secrets(&self) -> Secrets {
-        lock(&self.recent).iter().fold(self.configuration.clone(), |all, recent| all.and(recent))
+        lock(&self.recent).iter().fold(self.configuration.clone(), Secrets::and)
     }
 }
 

@@ -42,7 +42,7 @@ fn check_blocks(check: &mut Checker, nested: &NestedBlock, planned: &Value, actu
     let block = &nested.block;
     if matches!(nested.nesting, Nesting::Single | Nesting::Group) {
         // An unknown block may turn out to be absent.
-        if !(!planned.is_known() && actual.is_null()) {
+        if planned.is_known() || !actual.is_null() {
             check_block(check, block, planned, actual);
         }
         return;
