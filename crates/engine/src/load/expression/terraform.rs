@@ -50,7 +50,10 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("split", "write `s.split(\",\")`"),
     ("startswith", "write `s.startsWith(\"x\")`"),
     ("strrev", "write `s.reverse()`"),
-    ("substr", "write `s.substring(0, 3)`, with the start and the end"),
+    (
+        "substr",
+        "write `s.substring(0, math.least(size(s), 3))`, with the start and the end; `substring` fails if `s` is shorter",
+    ),
     ("templatefile", "put the text into the manifest, with expressions in it"),
     ("timestamp", "expressions read no clock; use a type such as `time_static`"),
     ("title", "write `s.substring(0, 1).upperAscii() + s.substring(1)`"),
