@@ -27,6 +27,7 @@ mod index;
 mod conversion;
 mod unification;
 mod error;
+mod limits;
 mod path;
 pub mod json;
 pub mod msgpack;

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use crate::{Error, MAX_DEPTH, MAX_ELEMENTS};
+use crate::Error;
+use crate::limits::Limits;
 
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     text: &'a str,
     at: usize,
-    depth: usize,
-    elements: usize,
+    limits: Limits,
 }
 
 /// A string, number or boolean.
@@ -22,24 +22,20 @@ pub(super) enum Scalar<'a> {
 
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, elements: 0 }
+        Self { text, at: 0, limits: Limits::default() }
     }
 
     /// Runs `read` for one element, one level deeper. Fails when a limit is exceeded.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        self.elements += 1;
-        if self.depth >= MAX_DEPTH || self.elements > MAX_ELEMENTS {
-            return Err(Error::new("the value is nested too deeply or has too many elements"));
-        }
-        self.depth += 1;
+        self.limits.enter()?;
         let result = read(self);
-        self.depth -= 1;
+        self.limits.leave();
         result
     }
 
     /// Adds the elements that a clone of this reader has read.
     pub fn add_elements(&mut self, copy: &Self) {
-        self.elements = self.elements.max(copy.elements);
+        self.limits.add_elements(copy.limits);
     }
 
     /// Fails unless the whole text has been read.

@@ -2,28 +2,24 @@
 
 use rmp::Marker;
 
-use crate::{Error, MAX_DEPTH, MAX_ELEMENTS};
+use crate::Error;
+use crate::limits::Limits;
 
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
-    depth: usize,
-    elements: usize,
+    limits: Limits,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, depth: 0, elements: 0 }
+        Self { rest: bytes, limits: Limits::default() }
     }
 
     /// Runs `read` for one element, one level deeper. Fails when a limit is exceeded.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        self.elements += 1;
-        if self.depth >= MAX_DEPTH || self.elements > MAX_ELEMENTS {
-            return Err(Error::new("the value is nested too deeply or has too many elements"));
-        }
-        self.depth += 1;
+        self.limits.enter()?;
         let result = read(self);
-        self.depth -= 1;
+        self.limits.leave();
         result
     }
 
