@@ -58,12 +58,6 @@ impl ConditionType {
             Self::Unconfined => "Unconfined",
         }
     }
-
-    /// Whether a status lists the condition even when it is not true. The other conditions are listed only while they
-    /// are true.
-    pub fn is_always_present(self) -> bool {
-        matches!(self, Self::Ready | Self::Synced)
-    }
 }
 
 impl fmt::Display for ConditionType {

@@ -324,11 +324,6 @@ impl<'a> Evaluation<'a> {
         found.map_or(Presence::Undecided, |found| found.presence(address.key.as_ref()))
     }
 
-    /// An object whose configuration is complete.
-    pub fn object_at(&self, address: &InstanceAddress) -> Option<Rc<Object>> {
-        self.objects.borrow().get(&self.item_at(address)?).cloned()
-    }
-
     fn item_at(&self, address: &InstanceAddress) -> Option<Item> {
         let module = *self.paths.borrow().get(&address.resource.module)?;
         Some(Item::Object(module, address.resource.resource.clone(), address.key.clone()))

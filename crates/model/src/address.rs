@@ -90,9 +90,7 @@ impl Address {
     pub fn identifier(&self) -> String {
         self.name.replace('-', "_")
     }
-}
 
-impl Address {
     /// The address as one word of a shell, for a command that a user copies.
     pub fn shell_word(&self) -> String {
         match self.key {

@@ -67,14 +67,6 @@ impl InstanceKeys {
             Self::Keys(keys) => Box::new(keys.keys().cloned().map(InstanceKey::Key)),
         }
     }
-
-    /// Whether both have the same keys. The values may differ.
-    pub fn same_keys(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Keys(a), Self::Keys(b)) => a.keys().eq(b.keys()),
-            (a, b) => a == b,
-        }
-    }
 }
 
 impl Repetition {

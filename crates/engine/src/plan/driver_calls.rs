@@ -93,6 +93,3 @@ pub trait Types: Sync {
         None
     }
 }
-
-/// The configuration of an object that is no longer configured.
-pub const NO_CONFIG: Value = Value::Null;
