@@ -48,11 +48,12 @@ use output::Console;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub fn main() -> ExitCode {
-    let args = match parse() {
-        Ok(args) => args,
+    let (args, namespace) = match parse() {
+        Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
-    let console = Console::new(args.color);
+    // The console is copied to wherever something is printed, until the process ends.
+    let console = Console::new(args.color, namespace.leak());
     match run(args.command, console) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -62,14 +63,22 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Help texts show `kubectl purlin` if the program runs as a kubectl plugin.
-fn parse() -> Result<PurlinArgs, clap::Error> {
+/// Returns the arguments, and the namespace among them or an empty text. Help texts show `kubectl purlin` if the program
+/// runs as a kubectl plugin.
+fn parse() -> Result<(PurlinArgs, String), clap::Error> {
     let mut command = with_words(PurlinArgs::command()).version(VERSION);
     let called = std::env::args_os().next().map(std::path::PathBuf::from);
     if called.is_some_and(|path| path.file_stem().is_some_and(|stem| stem == "kubectl-purlin")) {
         command = command.bin_name("kubectl purlin");
     }
-    PurlinArgs::from_arg_matches(&command.try_get_matches()?)
+    let matches = command.try_get_matches()?;
+    let namespace = namespace(&matches).unwrap_or_default();
+    Ok((PurlinArgs::from_arg_matches(&matches)?, namespace))
+}
+
+fn namespace(matches: &clap::ArgMatches) -> Option<String> {
+    let given = matches.try_get_one::<String>("namespace").ok().flatten();
+    given.cloned().or_else(|| namespace(matches.subcommand()?.1))
 }
 
 /// Refuses an empty text wherever a command expects a word, such as that of a variable of a script that is not set. A
@@ -91,7 +100,8 @@ fn with_words(command: clap::Command) -> clap::Command {
 fn usage(error: &clap::Error) -> ExitCode {
     let exit = if error.use_stderr() { Exit::Problems } else { Exit::Success };
     if let Some((command, instead)) = terraform_command(error) {
-        Console::new(ColorChoice::Auto).failure(&Failure::hinted(format!("there is no command `{command}`"), instead));
+        Console::new(ColorChoice::Auto, "")
+            .failure(&Failure::hinted(format!("there is no command `{command}`"), instead));
         return exit.into();
     }
     // An error here means that the terminal is closed.

@@ -10,7 +10,7 @@ use super::failure::{self, Failure};
 use super::table::Table;
 use engine::plan::render::problems::{Problem, write_concerned};
 use model::text::{one_line, split_hint};
-use model::{Diagnostic, Severity, Text, Tone};
+use model::{Diagnostic, Severity, Text, Tone, with_namespace};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
@@ -22,10 +22,13 @@ pub struct Console {
     pub live: bool,
     /// Whether standard input and standard error are terminals, so that the user can answer a prompt.
     pub can_ask: bool,
+    /// The namespace that the user specified, for the commands in hints. Empty if there is none.
+    namespace: &'static str,
 }
 
 impl Console {
-    pub fn new(choice: ColorChoice) -> Self {
+    /// `namespace` is the one that the user specified, or empty.
+    pub fn new(choice: ColorChoice, namespace: &'static str) -> Self {
         use anstream::{AutoStream, ColorChoice as Auto};
         let decide = |detected: Auto| match choice {
             ColorChoice::Auto => !matches!(detected, Auto::Never),
@@ -38,6 +41,7 @@ impl Console {
             error_color: decide(AutoStream::choice(&io::stderr())),
             live: io::stdout().is_terminal() && !dumb,
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            namespace,
         }
     }
 
@@ -90,7 +94,7 @@ impl Console {
     /// Prints a line to standard error.
     pub fn notice(self, line: &str) {
         let mut text = self.error_text();
-        text.put(line).end_line();
+        text.put(with_namespace(line, self.namespace)).end_line();
         self.print_error(&text);
     }
 
@@ -121,7 +125,8 @@ impl Console {
             None => split_hint(&line),
         };
         let mut text = self.error_text();
-        write_problem(Severity::Error, line, hint, &mut text);
+        let hint = hint.map(|hint| with_namespace(hint, self.namespace));
+        write_problem(Severity::Error, line, hint.as_deref(), &mut text);
         self.print_error(&text);
     }
 

@@ -61,7 +61,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::execute::{Schedule, StepEvent, StepLimit, WorkerCommand, WorkerEvent};
-use model::{Address, Reason, Recorded, Stored, in_family};
+use model::{Address, Reason, Recorded, Stored, in_family, with_namespace};
 
 use self::approvals::ApprovalTracker;
 use self::index::{Changes, Event, Index, KnownRecord, Work};
@@ -70,7 +70,6 @@ use self::planning::Planning;
 use self::provider_configs::ProviderConfigs;
 use self::resources::Resources;
 use self::step_budget::StepBudget;
-use self::summarize::with_namespace;
 use self::time::{Moment, Time};
 
 pub use self::approvals::VALID as APPROVAL_VALID;

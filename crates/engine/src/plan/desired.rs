@@ -299,13 +299,15 @@ fn replaced_import(input: &PlanInput<'_>, node: Node<'_>, progress: &Progress, w
     if is_shown_first || node.keeps_object(object) {
         return None;
     }
-    let (which, at) = match imported {
-        Some(_) => ("object to import", Path::default().name("spec").name("import")),
-        None => ("observed object", Path::default().name("spec").name("config")),
+    let spec = Path::default().name("spec");
+    let (which, at, correct) = match imported {
+        Some(_) => ("object to import", spec.name("import"), "correct `spec.import`, or "),
+        None => ("observed object", spec.name("config"), ""),
     };
     let what = format!("the {which} would be replaced: {why}");
-    let hint = "correct `spec.import`, or change `spec.config` to match the object; to replace it, change `spec.config` \
-                when Purlin manages it";
+    let hint = format!(
+        "{correct}change `spec.config` to match the object; to replace it, change `spec.config` when Purlin manages it"
+    );
     Some(Block::broken(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at)))
 }
 

@@ -140,10 +140,12 @@ impl<'a> Node<'a> {
         prevents || (object.prevent_destroy && !self.may_remove_protection())
     }
 
-    /// Whether `object` is kept when it is no longer desired, by its Resource, or by its record without an override.
+    /// Whether `object` is kept when it is no longer desired, by its Resource, or by its record without an override. A
+    /// Resource that was to manage an object it only observed, and is deleted before it did, keeps the object.
     pub fn keeps_object(&self, object: &RecordedObject) -> bool {
         let keeps = self.resources().any(|instance| instance.keeps_object());
-        keeps || (object.skip_destroy && !self.may_remove_protection())
+        let was_observed = !self.desired && is_only_observed(object);
+        keeps || was_observed || (object.skip_destroy && !self.may_remove_protection())
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::missing::MissingObjects;
 use super::quota::OverQuota;
-use super::summarize::{Note, with_namespace};
+use super::summarize::Note;
 use super::time::Time;
 use super::tracked::{MadeChanges, TrackedObject};
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
-use model::{Address, Reason, in_family};
+use model::{Address, Reason, in_family, with_namespace};
 
 #[derive(Debug, Default)]
 pub(super) struct Objects {

@@ -9,12 +9,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::index::{ProviderConfigMeta, ProviderConfigView};
 use super::provider_status::{ConfigurationCheck, notes, status};
-use super::summarize::with_namespace;
 use super::time::Time;
 use super::{Command, Reconciler, ReportSubject, retry};
 use api::IN_USE;
 use api::conditions::ConditionType;
-use model::{ProviderUse, Reason, Version};
+use model::{ProviderUse, Reason, Version, with_namespace};
 
 /// The debounce before all `ProviderConfigs` are checked: a check visits every Resource.
 const DEBOUNCE: Duration = Duration::from_millis(200);

@@ -9,7 +9,6 @@
 //! - it contains no sensitive value and is at most 16 KiB.
 
 mod attributes;
-mod commands;
 mod family;
 mod steps;
 mod verdict;
@@ -27,11 +26,11 @@ use engine::load::Instance;
 use engine::plan;
 use model::{
     Action, Address, Change, ChangeCause, Health, Operation, ReadResult, Reason, Record, Step, display_id, visible,
+    with_namespace,
 };
 
 use self::verdict::{Class, Judged, Verdict};
 
-pub use commands::with_namespace;
 pub use family::{FamilyInput, InstanceCount, Member, summarize_family};
 pub use steps::Steps;
 pub use verdict::waits_for_others;

@@ -59,12 +59,22 @@ fn the_policy_of_the_spec_overrides_the_recorded_one() {
     check(
         "
          want a deleting
-         have a skip
+         have a skip changed
          want b deleting orphan
          have b",
         expect![[r#"
             a Destroy (the Resource is being deleted)
             b Forget forget (the Resource is being deleted; the object is kept (`deletionPolicy: Orphan`))"#]],
+    );
+}
+
+#[test]
+fn a_deleted_resource_that_has_only_observed_its_object_keeps_it() {
+    check(
+        "
+         want a deleting
+         have a skip",
+        expect!["a Forget forget (the Resource is being deleted; the object is kept (as recorded))"],
     );
 }
 

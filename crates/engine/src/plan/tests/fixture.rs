@@ -450,6 +450,9 @@ fn recorded_object(address: &Address, words: &Words<'_>) -> RecordedObject {
     recorded.create_before_destroy = words.has("cbd");
     recorded.prevent_destroy = words.has("protect");
     recorded.skip_destroy = words.has("skip");
+    if words.has("changed") {
+        recorded.revision = Revision::new(1, "changed");
+    }
     recorded.hooks_pending = words.has("hooking");
     if words.has("tainted") {
         recorded.status = ObjectStatus::Tainted;

@@ -289,7 +289,7 @@ fn an_object_that_was_only_observed_is_not_replaced_by_the_plan_that_begins_to_m
     check(
         &format!("want a input=1 force=2\n{observed}\noption cluster"),
         expect![[r#"
-        a Blocked IdentityConflict: spec.config: the observed object would be replaced: `force` cannot be changed in place (hint: correct `spec.import`, or change `spec.config` to match the object; to replace it, change `spec.config` when Purlin manages it)
+        a Blocked IdentityConflict: spec.config: the observed object would be replaced: `force` cannot be changed in place (hint: change `spec.config` to match the object; to replace it, change `spec.config` when Purlin manages it)
         error a IdentityConflict"#]],
     );
     check(

@@ -8,7 +8,7 @@ use super::{LIST_LIMIT, MESSAGE_LIMIT, ObjectInput, PublishedStatus, Resource, S
 use api::conditions::merge;
 use api::{Instances, Pending, ResourceStatus, TroubledInstance};
 use engine::load::Instance;
-use model::{Action, Address, Change, Reason, Step};
+use model::{Action, Address, Change, Reason, Step, with_namespace};
 
 /// How many troubled instances the status lists.
 const TROUBLED: usize = 20;
@@ -246,7 +246,7 @@ fn troubled_instance(namespace: &str, (address, verdict): &(&Address, Verdict)) 
     TroubledInstance {
         address: address.to_string(),
         reason: verdict.reason.to_string(),
-        message: super::cut_to(&super::with_namespace(&verdict.message, namespace), TROUBLE_LIMIT),
+        message: super::cut_to(&with_namespace(&verdict.message, namespace), TROUBLE_LIMIT),
     }
 }
 

@@ -1,9 +1,18 @@
-//! The commands in hints. Only the reconciler of a cluster knows the namespace in which a user has to run them.
+//! The commands in hints. Only the reconciler of a cluster and the command line know the namespace in which a user has
+//! to run them.
 
-/// The beginnings of commands that work in one namespace.
-const COMMANDS: [&str; 5] = ["purlin approve", "purlin plan", "purlin reject", "purlin resume", "purlin state "];
+/// The commands that work in one namespace.
+const COMMANDS: [&str; 11] =
+    ["approve", "explain", "get", "history", "plan", "reconcile", "reject", "resume", "state", "suspend", "tree"];
 
-/// Adds the namespace to the commands in backticks that name none. `namespace` is empty on files.
+fn is_of_namespace(text: &str) -> bool {
+    let mut words = text.split(' ');
+    let is_command = words.next() == Some("purlin") && words.next().is_some_and(|word| COMMANDS.contains(&word));
+    is_command && !words.any(|word| ["-n", "-f", "-A"].contains(&word))
+}
+
+/// Adds the namespace to the commands in backticks that name none, and work with the objects of a cluster. `namespace` is
+/// empty on files.
 pub fn with_namespace(text: &str, namespace: &str) -> String {
     let mut parts = text.split('`').peekable();
     let mut named = String::new();
@@ -12,8 +21,7 @@ pub fn with_namespace(text: &str, namespace: &str) -> String {
         if parts.peek().is_none() {
             break;
         }
-        let is_command = COMMANDS.iter().any(|command| part.starts_with(command));
-        if is_command && !namespace.is_empty() && !part.contains(" -n ") {
+        if !namespace.is_empty() && is_of_namespace(part) {
             named.push_str(&format!(" -n {namespace}"));
         }
         named.push('`');
@@ -34,5 +42,6 @@ mod tests {
         assert_eq!(with_namespace(expected, "shop"), expected);
         assert_eq!(with_namespace(text, ""), text);
         assert_eq!(with_namespace("purlin plan", "shop"), "purlin plan", "no command");
+        assert_eq!(with_namespace("`purlin plan -f DIR`", "shop"), "`purlin plan -f DIR`", "works with files");
     }
 }
