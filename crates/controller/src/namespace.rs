@@ -273,6 +273,9 @@ impl NamespaceTask {
                 context.report(shared.name(), &about, note, terminating);
             }
             Command::Release { name, uid } => drop(self.requests.spawn(requests::release(context, shared, name, uid))),
+            Command::Claim { uid, address } => {
+                self.requests.spawn(requests::claim(context, shared, address, uid));
+            }
             Command::ReadRecord(address, known) => {
                 self.requests.spawn(requests::read_record(context, shared, address, known));
             }

@@ -78,7 +78,6 @@ causes! {
     Hooks: "its hooks changed",
     HooksPending: "its hooks have not all run yet",
     OtherResource: "another Resource of the same name adopted it",
-    FinalizerRemoved: "its finalizer or its annotation was removed",
     Import: "`spec.import` changed",
     ConditionsPending: "its conditions are checked once all values are known",
     UnknownConfiguration: "its configuration is not known yet",

@@ -245,6 +245,7 @@ impl Reconciler {
             Signal::Recovered(recovered) => self.handle_recovery(*recovered),
             Signal::Moved(moved) => self.handle_moves(*moved),
             Signal::ReleaseFailed(name, uid) => self.release_failed(name, &uid),
+            Signal::Claimed(name, done) => self.claimed(name, done),
             Signal::ProviderConfigured(name, used, trial) => self.provider_configured(&name, &used, trial),
             Signal::ApprovalWritten(write, written) => self.approval_written(*write, written),
             Signal::ProviderConfigWritten(name, done) => self.provider_config_written(&name, done),
@@ -326,6 +327,7 @@ impl Reconciler {
         }
         for name in &names {
             self.touch(name);
+            self.claim(name);
             self.end_outdated_waits(name);
         }
     }

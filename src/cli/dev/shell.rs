@@ -254,6 +254,7 @@ impl DevSession {
             Command::WriteStatus { .. }
             | Command::Report { .. }
             | Command::Release { .. }
+            | Command::Claim { .. }
             | Command::ReadRecord(..)
             | Command::Watch { .. }
             | Command::Unwatch { .. }

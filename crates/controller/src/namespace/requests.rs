@@ -28,6 +28,20 @@ pub(super) async fn release(
     }
 }
 
+/// Adds the finalizer and the annotation of a Resource. The server decides whether its record needs them.
+pub(super) async fn claim(
+    context: Arc<Context>,
+    shared: Arc<NamespaceHandle>,
+    address: Address,
+    uid: Arc<str>,
+) -> Signal {
+    let claimed = context.journal.claim(shared.name(), &address, &uid).await;
+    if let Err(error) = &claimed {
+        tracing::warn!(namespace = &**shared.name(), %address, %error, "could not add the finalizer; retrying");
+    }
+    Signal::Claimed(address.name, claimed.is_ok())
+}
+
 /// `known`: what the index knows of the record now.
 pub(super) async fn read_record(
     context: Arc<Context>,

@@ -418,7 +418,6 @@ fn record_reason(
         (!hooks::to_record(instance).eq(object.hooks.iter()), ChangeCause::Hooks),
         (object.hooks_pending, ChangeCause::HooksPending),
         (node.record.is_some_and(|record| record.uid != instance.uid), ChangeCause::OtherResource),
-        (lacks_finalizer(instance), ChangeCause::FinalizerRemoved),
         (is_import_changed(node, instance), ChangeCause::Import),
     ];
     let rules = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
@@ -429,11 +428,6 @@ fn record_reason(
 fn is_import_changed(node: Node<'_>, instance: &Instance) -> bool {
     let import = instance.import.as_ref().map_or_else(String::new, ToString::to_string);
     node.record.is_some_and(|record| !record.handled_import.is_empty() && *record.handled_import != *import)
-}
-
-/// Whether a Resource in a cluster lacks its finalizer or annotation: its deletion would leave the object behind.
-fn lacks_finalizer(instance: &Instance) -> bool {
-    !instance.uid.is_empty() && !instance.deleting && !instance.is_marked()
 }
 
 fn dependencies(input: &PlanInput<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {

@@ -205,6 +205,23 @@ impl Index {
         self.entries.get(name).map(|entry| self.inputs.resolved(entry.overlay.over(&entry.instance)))
     }
 
+    /// The UID of a Resource that lacks its finalizer or its annotation, although it is not being deleted and has, or had,
+    /// a record; with the address of such a record, if its object is recorded. What this process has just removed itself
+    /// is not lacking.
+    pub fn unclaimed(&self, name: &Arc<str>) -> Option<(Address, Arc<str>)> {
+        let entry = self.entries.get(name)?;
+        let instance = entry.overlay.over(&entry.instance);
+        let may_lack = !instance.uid.is_empty() && !instance.deleting && !matches!(entry.overlay, Overlay::Unmarked(_));
+        if !may_lack || instance.is_marked() {
+            return None;
+        }
+        let mut records = in_family(&self.records, name).map(|(_, stored)| &stored.record);
+        let own = records.find(|record| record.uid == instance.uid && record.has_objects());
+        let address = own.map(|record| record.address.clone());
+        let had_record = || instance.has_record_annotation().then(|| Address::single(name.clone()));
+        Some((address.or_else(had_record)?, instance.uid.clone()))
+    }
+
     /// All Resources.
     pub fn instances(&self) -> impl Iterator<Item = &Arc<Instance>> {
         self.entries.values().map(|entry| &entry.instance)
@@ -266,7 +283,10 @@ impl Index {
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
             Event::RecordUnreadable(address, held) => self.record_unreadable(address, held),
             Event::FamilyApplied(family) => self.wake_for_family(|families| families.applied(family)),
-            Event::FamilyDeleted(name, version) => self.wake_for_family(|families| families.deleted(name, version)),
+            Event::FamilyDeleted(name, version) => {
+                self.wake_for_family(|families| families.deleted(name.clone(), version));
+                self.require_family(&name);
+            }
             Event::FamilyUnreadable(name, why) => self.wake_for_family(|families| families.unreadable(name, why)),
             Event::ResourcesRelisting => self.relisting(false),
             Event::ResourcesListed => self.listed(false),

@@ -62,6 +62,8 @@ pub enum Signal {
     Moved(Box<MoveResult>),
     /// The release of the Resource with this name and UID failed.
     ReleaseFailed(Arc<str>, Arc<str>),
+    /// The [`Command::Claim`] of this name has succeeded (`true`) or failed.
+    Claimed(Arc<str>, bool),
     /// The response of a provider to the configuration of a `ProviderConfig`.
     ProviderConfigured(Arc<str>, Arc<ProviderUse>, ConfigurationCheck),
     /// A [`Command::WriteApproval`] has ended: the UID of the Plan, or `None` if it failed.
@@ -117,6 +119,13 @@ pub enum Command {
     },
     /// Remove the finalizer and the annotation of a Resource that is being deleted, if the store has no record of it.
     Release { name: Arc<str>, uid: Arc<str> },
+    /// Add the finalizer and the annotation to a Resource that lacks one of them, unless the store shows that it needs
+    /// none; ends with [`Signal::Claimed`].
+    Claim {
+        uid: Arc<str>,
+        /// The address of a record of the Resource, if it has one with an object.
+        address: Address,
+    },
     /// Read a record again that another process may have written or removed. The result is an [`Event::RecordRead`](super::index::Event::RecordRead) with
     /// this knowledge of the record.
     ReadRecord(Address, KnownRecord),

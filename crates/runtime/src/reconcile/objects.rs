@@ -194,6 +194,27 @@ impl Reconciler {
         self.objects.retry_at(&address, self.now.time + wait);
     }
 
+    /// Gives a Resource its finalizer and annotation back, whatever its state: without them, its deletion would leave its
+    /// object behind.
+    pub(super) fn claim(&mut self, name: &Arc<str>) {
+        if self.moving.contains(name) || self.resources.claiming.contains(name) {
+            return;
+        }
+        if let Some((address, uid)) = self.index.unclaimed(name) {
+            self.resources.claiming.insert(name.clone());
+            self.commands.push(Command::Claim { uid, address });
+        }
+    }
+
+    /// Retries a failed claim with back-off.
+    pub(super) fn claimed(&mut self, name: Arc<str>, done: bool) {
+        if self.resources.claiming.remove(&name) && !done {
+            let address = Address::single(name);
+            let wait = self.wait_after_failure(&address, Reason::OperationFailed);
+            self.objects.retry_at(&address, self.now.time + wait);
+        }
+    }
+
     /// Counts a failure of an object. Returns the delay before the next attempt.
     pub(super) fn wait_after_failure(&mut self, address: &Address, reason: Reason) -> Duration {
         let draw = self.random.number();

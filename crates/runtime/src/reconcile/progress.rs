@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::adopted_plans::AdoptedPlan;
 use super::index::{StepStart, Work};
@@ -15,6 +16,9 @@ use crate::execute::{HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
 use engine::plan::ObjectBlock;
 use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Severity, Step};
+
+/// How long the watch may take to show that this process has removed the annotation of a Resource.
+const MARKS_SHOWN: Duration = Duration::from_secs(1);
 
 impl Reconciler {
     /// Records an adopted plan and the resulting state of each of its objects.
@@ -52,6 +56,7 @@ impl Reconciler {
             self.objects.over_quota.set(name, is_over_quota);
             self.track_resource(name, &part.config);
             self.release_if_empty(name);
+            self.claim(name);
         }
         self.report_warnings(part);
         self.track_approvals(part);
@@ -213,6 +218,7 @@ impl Reconciler {
         }
         if own.is_none() && before.is_some() {
             self.object_removed();
+            self.plan_if_marked(&address.name);
         }
         let exists = !failed && !step.operation.removes();
         if exists && step.operation == Operation::Create {
@@ -228,6 +234,16 @@ impl Reconciler {
         }
         self.objects.watch(address);
         self.replan_component(step);
+    }
+
+    /// The last record of a Resource that is being deleted was removed. If its annotation stays, other objects can exist
+    /// whose records were lost, and the next plan says so.
+    fn plan_if_marked(&mut self, name: &Arc<str>) {
+        let is_last = self.recorded(name).next().is_none();
+        let resource = self.index.instance(name).filter(|resource| is_last && resource.deleting);
+        if resource.is_some_and(|resource| resource.has_record_annotation()) {
+            self.objects.retry_at(&Address::single(name.clone()), self.now.time + MARKS_SHOWN);
+        }
     }
 
     fn set_state(&mut self, step: &Step, state: StepState) {

@@ -43,6 +43,8 @@ pub(super) struct Resources {
     pub(super) changed: BTreeSet<Arc<str>>,
     /// UIDs of Resources whose finalizer and annotation were, or are being, removed: one request each.
     pub(super) released: BTreeSet<Arc<str>>,
+    /// Names of Resources whose finalizer and annotation are being added: one request each.
+    pub(super) claiming: BTreeSet<Arc<str>>,
     counted: BTreeMap<(ObjectState, Reason), usize>,
 }
 
@@ -328,6 +330,7 @@ impl Reconciler {
             extent: followed.extent,
             gate: gate.and_then(|(_, tracked)| tracked.change.as_deref()),
             members: &members,
+            lost: self.index.family_loss(name),
             previous,
             namespace: self.command_namespace(),
             now: self.now.wall,

@@ -4,6 +4,7 @@
 mod approvals;
 mod back_off;
 mod backlog;
+mod claims;
 mod moves;
 mod panics;
 mod preview;
@@ -266,6 +267,7 @@ fn short(command: &Command) -> String {
         Command::WriteStatus { name, status, .. } => format!(" status {name} {:?}", status.conditions),
         Command::Recover(stored) => format!(" recover {}", stored.record.address),
         Command::Release { name, .. } => format!(" release {name}"),
+        Command::Claim { address, .. } => format!(" claim {address}"),
         Command::Report { about: ReportSubject::Resource(about), note, .. } => {
             format!(" event {} {}", about.address.name, note.reason)
         }

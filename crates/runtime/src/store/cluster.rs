@@ -31,7 +31,7 @@ use futures::future::BoxFuture;
 use tracing::debug;
 
 use crate::execute::{Journal, JournalError, Loss};
-use crate::store::secrets::{RequestError, RetryPolicy, Secrets};
+use crate::store::secrets::{RequestError, RetryPolicy, SecretContent, Secrets};
 use model::{Address, InstanceKey, Operation, Record, Stored, Version};
 use process::lock;
 
@@ -170,6 +170,29 @@ impl ClusterJournal {
     /// `Conflict` when the Resource does not exist, is being deleted, or has another UID.
     pub async fn mark(&self, record: &Record) -> Result<(), JournalError> {
         self.attach(record, MarkCheck::Always).await.map(drop).map_err(|failure| journal_error(record, failure))
+    }
+
+    /// Adds the marks to a Resource that lacks one of them: for a Resource with this UID that is not being deleted. Changes
+    /// nothing if it has no annotation and no object is recorded at `address`, or if that record is being removed: the
+    /// marks are removed first, and after a crash within a first create, their absence proves that no call was made.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn claim(&self, namespace: &Arc<str>, address: &Address, uid: &Arc<str>) -> Result<(), RequestError> {
+        let (name, policy) = (&address.name, RetryPolicy::SHORT);
+        let family = self.family_indexes.of(namespace, name);
+        let mut guard = family.lock(self.access(policy)).await;
+        let meta = self.marks.read(namespace, name, policy).await?;
+        let Some(meta) = meta.filter(|meta| meta.uid == *uid && !meta.deleting) else { return Ok(()) };
+        let is_held = meta.is_annotated() || {
+            let found = self.secrets.get(namespace, address, policy).await?;
+            matches!(found, Some(Ok(SecretContent::Record(stored))) if keeps_object(&stored.record, uid))
+        };
+        if is_held {
+            self.marks.add(namespace, name, uid, Some(meta), policy).await?;
+            guard.set_marked(Some(uid.clone()));
+        }
+        Ok(())
     }
 
     /// Removes an instance from the index of its family, and the marks from the Resource if it has no other instance:
@@ -446,6 +469,12 @@ impl Journal for ClusterJournal {
             erased.map_err(|failure| journal_error(&record, failure))
         })
     }
+}
+
+/// Whether a record of this Resource has an object that is not being removed or moved.
+fn keeps_object(record: &Record, uid: &Arc<str>) -> bool {
+    let is_removed = record.intent.as_ref().is_some_and(|intent| intent.operation == Operation::Destroy);
+    record.uid == *uid && record.has_objects() && record.moving_to.is_none() && !is_removed
 }
 
 /// The record of an object that does not exist any more.

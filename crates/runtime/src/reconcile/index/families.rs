@@ -6,15 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::Index;
 use crate::store::secrets::Family;
 use engine::load::Instance;
-use model::{Address, Diagnostic, Reason, Version};
+use engine::plan::Loss;
+use model::{Address, Diagnostic, InstanceKey, Reason, Version, in_family};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct FamilyCache {
     known: BTreeMap<Arc<str>, Family>,
     /// Indexes that exist but cannot be read, with the reason.
     unreadable: BTreeMap<Arc<str>, String>,
+    /// The Resources that have instances with objects, but no index.
+    lost: BTreeSet<Arc<str>>,
     /// During a list: the names that it does not contain yet.
     unlisted: Option<BTreeSet<Arc<str>>>,
 }
@@ -40,6 +44,17 @@ impl FamilyCache {
         self.known.get(name).is_some_and(|family| family.rebuilt)
     }
 
+    /// Whether the index of a Resource was lost, even if another one replaces it.
+    fn is_lost(&self, name: &str) -> bool {
+        self.lost.contains(name) || self.is_rebuilt(name)
+    }
+
+    /// Records that a Resource needs an index. Returns whether it is found to be lost now.
+    fn require(&mut self, name: &Arc<str>) -> bool {
+        let exists = self.known.contains_key(name) || self.unreadable.contains_key(name);
+        !exists && self.lost.insert(name.clone())
+    }
+
     /// The Resource, with an error if its index cannot be read.
     pub(super) fn checked(&self, resource: Arc<Instance>) -> Arc<Instance> {
         let Some(why) = self.unreadable.get(&resource.address.name) else { return resource };
@@ -56,9 +71,11 @@ impl FamilyCache {
         let readable_again = self.unreadable.remove(&name).is_some();
         let removed = |old: &Family| old.instances.difference(&family.instances).next().is_some();
         let completed = |old: &Family| old.rebuilt && !family.rebuilt;
+        let restored = self.lost.remove(&name) && !family.rebuilt;
         // Only a removed instance, or one that the index did not prove to be new, may be created now. An added instance
         // is being created by this process, or nothing waits for it.
-        let is_changed = readable_again || self.known.get(&name).is_some_and(|old| removed(old) || completed(old));
+        let is_changed =
+            readable_again || restored || self.known.get(&name).is_some_and(|old| removed(old) || completed(old));
         self.known.insert(name.clone(), family);
         if is_changed { vec![name] } else { Vec::new() }
     }
@@ -80,6 +97,7 @@ impl FamilyCache {
 
     pub(super) fn relisting(&mut self) {
         self.unlisted = Some(self.known.keys().chain(self.unreadable.keys()).cloned().collect());
+        self.lost.clear();
     }
 
     pub(super) fn listed(&mut self) -> Vec<Arc<str>> {
@@ -91,5 +109,36 @@ impl FamilyCache {
         if let Some(before) = &mut self.unlisted {
             before.remove(name);
         }
+    }
+}
+
+impl Index {
+    /// Notes that a Resource has lost its index, if the watch shows none although instances have objects: it is written
+    /// before the first of them is created, and removed with the last one.
+    pub(super) fn require_family(&mut self, name: &Arc<str>) {
+        let is_kept = |address: &Address| address.is_instance() && self.records.work_on(address).is_none();
+        let mut kept = in_family(&self.records, name).filter(|(address, _)| is_kept(address));
+        if kept.any(|(_, stored)| stored.record.has_objects()) && self.families.require(name) {
+            self.changes.names.insert(name.clone());
+        }
+    }
+
+    /// What a family has lost while it has all desired instances: the record of another instance, or its index. The
+    /// address is that of this instance, or of one that has no record.
+    pub fn family_loss(&self, name: &Arc<str>) -> Option<(Loss, Address)> {
+        let records = &self.records;
+        let is_missing = |address: &&Address| {
+            let exists = records.contains_key(*address) || records.unreadable().contains_key(*address);
+            !exists && records.work_on(address).is_none() && !records.is_erased(address)
+        };
+        if let Some(listed) = self.families.instances(name).find(is_missing) {
+            return Some((Loss::Record, listed.clone()));
+        }
+        let key = match in_family(records, name).last().map(|(address, _)| &address.key) {
+            Some(InstanceKey::Key(last)) => InstanceKey::Key(format!("{last}-other").into()),
+            Some(InstanceKey::Index(last)) => InstanceKey::Index(last + 1),
+            _ => InstanceKey::Index(0),
+        };
+        self.families.is_lost(name).then(|| (Loss::Index, Address { name: name.clone(), key }))
     }
 }

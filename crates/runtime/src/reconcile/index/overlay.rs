@@ -41,9 +41,10 @@ impl Overlay {
 }
 
 /// Whether a change of a Resource requires a plan. A change of the finalizer or the annotation does not, unless another
-/// client removed them from a Resource with a record.
+/// client removed them from a Resource that has, or had, a record.
 pub(super) fn is_relevant_change(old: &Instance, new: &Instance, has_record: bool) -> bool {
     let finalizer_lost = old.has_finalizer && !new.has_finalizer;
     let annotation_lost = old.record_annotation != new.record_annotation && new.record_annotation != new.uid;
-    !old.is_equivalent(new) || (has_record && (finalizer_lost || annotation_lost))
+    let is_held = has_record || new.has_record_annotation();
+    !old.is_equivalent(new) || (is_held && (finalizer_lost || annotation_lost))
 }

@@ -328,6 +328,9 @@ impl Index {
                 self.record_deleted(&address, version);
             }
         }
+        let families: BTreeSet<Arc<str>> =
+            self.records.keys().filter(|address| address.is_instance()).map(|address| address.name.clone()).collect();
+        families.iter().for_each(|name| self.require_family(name));
         let Records { all, busy, sizes, size, .. } = &mut self.records;
         sizes.retain(|address, _| all.contains_key(address) || busy.contains_key(address));
         *size = sizes.values().sum();

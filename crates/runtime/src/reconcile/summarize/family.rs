@@ -8,6 +8,7 @@ use super::{LIST_LIMIT, MESSAGE_LIMIT, ObjectInput, PublishedStatus, Resource, S
 use api::conditions::merge;
 use api::{Instances, Pending, ResourceStatus, TroubledInstance};
 use engine::load::Instance;
+use engine::plan::Loss;
 use model::{Action, Address, Change, Reason, Step, with_namespace};
 
 /// How many troubled instances the status lists.
@@ -42,6 +43,8 @@ pub struct FamilyInput<'a> {
     /// The blocked change of the Resource as a whole: its instances are unknown, or none of them can be changed.
     pub gate: Option<&'a Change>,
     pub members: &'a [Member<'a>],
+    /// What it has lost besides its desired instances, with the address that the user passes to `purlin state rm`.
+    pub lost: Option<(Loss, Address)>,
     pub previous: &'a PublishedStatus,
     /// As for [`ObjectInput`].
     pub namespace: &'a str,
@@ -139,7 +142,12 @@ impl<'a> Verdicts<'a> {
             return verdict::suspended("suspended", false);
         }
         let ready = list.iter().filter(|(_, verdict)| verdict.class == Class::Ready).count();
-        let at_rest = |reason, message: String| Verdict { reason, message, ..Verdict::ready(family.resource) };
+        let lost = family.lost.as_ref().map(|(loss, address)| remark(*loss, address)).unwrap_or_default();
+        let at_rest = |reason, message: String| Verdict {
+            reason,
+            message: format!("{message}{lost}"),
+            ..Verdict::ready(family.resource)
+        };
         let kind = family.resource.address.kind();
         let desired = match family.extent {
             InstanceCount::Disabled => {
@@ -226,6 +234,15 @@ fn lead(verdicts: &[(&Address, Verdict)], is_active: bool) -> Option<(Address, V
     };
     lead.blocks_deletion = open().any(|(_, verdict)| verdict.blocks_deletion);
     Some(((*address).clone(), lead))
+}
+
+/// What a family that is ready says about what it has lost.
+fn remark(loss: Loss, address: &Address) -> String {
+    let message = loss.diagnostic(address, false).message();
+    match loss {
+        Loss::Record => format!("; {address}: {message}"),
+        Loss::Index | Loss::Everything => format!("; {message}"),
+    }
 }
 
 fn with_address((address, verdict): (Address, Verdict)) -> Verdict {

@@ -107,3 +107,21 @@ async fn a_deleted_family_without_its_records_says_so() {
         assert!(message.contains(command), "{message}");
     }
 }
+
+/// Nothing else causes a plan after the last object is destroyed: no index is written that lists nothing.
+#[tokio::test]
+async fn a_deleted_family_without_its_index_says_what_is_lost_after_its_last_object() {
+    let mut bench = Bench::new();
+    let mut family = thing("a", 1);
+    family["spec"]["count"] = 1.into();
+    bench.observe(family.clone(), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.recorded(), ["a[0]"]);
+    family["metadata"]["annotations"] = serde_json::json!({ api::RECORD: "u" });
+    bench.observe(deleting(family), 1);
+    bench.react(Signal::Wake);
+    bench.run_until_idle(MINUTE).await;
+    assert!(bench.recorded().is_empty(), "{:?}", bench.log);
+    assert_eq!(bench.ready("a").1, "False RecordMissing", "{:?}", bench.log);
+}

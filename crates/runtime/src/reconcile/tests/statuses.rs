@@ -70,3 +70,38 @@ async fn a_suspended_status_that_was_rejected_is_written_for_the_next_generation
     bench.reconciler.observe(Event::StatusWritten { name: "a".into(), uid: "u".into(), digest, outcome });
     bench.run_until("the status of the newest generation", |bench| writes_for(bench, 4)).await;
 }
+
+#[tokio::test]
+async fn a_family_that_is_ready_says_what_it_has_lost() {
+    let mut bench = Bench::new();
+    let mut family = thing("a", 1);
+    family["spec"]["count"] = 1.into();
+    bench.observe(family, 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    let index = |instances: &[&str], version| {
+        Event::FamilyApplied(crate::store::secrets::Family {
+            namespace: "shop".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            instances: instances.iter().map(|address| address.parse().unwrap()).collect(),
+            rebuilt: false,
+            version: Some(Version(version)),
+        })
+    };
+    let steps = [
+        (index(&["a[0]"], 1), ""),
+        (Event::FamilyDeleted("a".into(), Version(2)), "run `purlin state rm 'a[1]' -n shop`"),
+        (index(&["a[0]"], 3), ""),
+        (index(&["a[0]", "a[7]"], 4), "run `purlin state rm 'a[7]' -n shop`"),
+    ];
+    for (event, says) in steps {
+        bench.reconciler.observe(event);
+        bench.react(Signal::ReadObjects(["a[0]".parse().unwrap()].into()));
+        bench.run_until_idle(MINUTE).await;
+        let ready = &bench.status["a"].conditions[0];
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Available"));
+        assert!(ready.message.contains(says), "{}", ready.message);
+        assert_eq!(ready.message == "1 of 1 ready", says.is_empty(), "{}", ready.message);
+    }
+}

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::secrets::SecretContent;
 use crate::store::tests::secrets;
 use model::{Holder, Intent};
 use process::Shutdown;
@@ -308,4 +307,38 @@ async fn an_intent_without_marks_fails() {
     let outcome = scene.journal.intend(first_intent("web"), None).await;
     assert!(matches!(outcome, Err(JournalError::Unavailable { .. })));
     assert_eq!(scene.resource()["finalizers"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_is_claimed_for_an_object_and_never_for_what_is_being_removed() {
+    let (namespace, uid, address) = ("shop".into(), "u1".into(), Address::single("web"));
+    let finalizers = |scene: &Fixture| scene.resource()["finalizers"].clone();
+    let strip = |scene: &Fixture, marks: &[&str]| {
+        let mut server = scene.server.lock().unwrap();
+        let metadata = server.objects.get_mut(PATH).unwrap()["metadata"].as_object_mut().unwrap();
+        marks.iter().for_each(|mark| _ = metadata.remove(*mark));
+    };
+    let scene = fixture();
+    let intent = first_intent("web");
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    strip(&scene, &["finalizers"]);
+    scene.journal.claim(&namespace, &address, &uid).await.unwrap();
+    assert_eq!(finalizers(&scene), json!([FINALIZER]), "the annotation shows that a call may have been made");
+    strip(&scene, &["finalizers", "annotations"]);
+    scene.journal.claim(&namespace, &address, &uid).await.unwrap();
+    assert_eq!(finalizers(&scene), Value::Null, "without marks, the intent proves that no call was made");
+    let record = with_object(&intent);
+    let version = scene.journal.record(record.clone(), stored(&intent, version)).await.unwrap();
+    scene.journal.claim(&namespace, &address, &"other".into()).await.unwrap();
+    assert_eq!(finalizers(&scene), Value::Null, "another Resource");
+    scene.journal.claim(&namespace, &address, &uid).await.unwrap();
+    assert_eq!(finalizers(&scene), json!([FINALIZER]));
+    assert_eq!(scene.resource()["annotations"], json!({RECORD_ANNOTATION: "u1"}));
+    let mut destroyed = Record::clone(&record);
+    destroyed.intent.clone_from(&intent.intent);
+    destroyed.intent.as_mut().unwrap().operation = Operation::Destroy;
+    scene.journal.intend(Arc::new(destroyed), Some(version)).await.unwrap();
+    strip(&scene, &["finalizers", "annotations"]);
+    scene.journal.claim(&namespace, &address, &uid).await.unwrap();
+    assert_eq!(finalizers(&scene), Value::Null, "the marks are removed before the record");
 }

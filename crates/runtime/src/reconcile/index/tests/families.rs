@@ -100,3 +100,22 @@ fn one_instance_does_not_change_the_fingerprint_of_another() {
     assert_eq!(index.fingerprint(&first), before.0);
     assert_ne!(index.fingerprint(&second), before.1);
 }
+
+#[test]
+fn a_family_that_no_list_shows_an_index_of_has_lost_it() {
+    let name: Arc<str> = "web".into();
+    let lost = |index: &Index| index.family_loss(&name).map(|(loss, at)| format!("{loss:?} {at}"));
+    let mut index = index([applied(marked(resource("web", 1, &[]))), Event::RecordApplied(record_at("web[0]", 2))]);
+    assert_eq!(lost(&index), None, "the index can be late");
+    let list = |events: Vec<Event>| {
+        let found = std::iter::once(Event::RecordsRelisting).chain(events);
+        found.chain([Event::RecordsListed]).collect::<Vec<_>>()
+    };
+    let stored = || Event::RecordApplied(record_at("web[0]", 2));
+    list(vec![stored()]).into_iter().for_each(|event| index.apply(event));
+    assert_eq!(lost(&index).as_deref(), Some("Index web[1]"));
+    list(vec![stored(), Event::FamilyApplied(family(&[0], 5))]).into_iter().for_each(|event| index.apply(event));
+    assert_eq!(lost(&index), None);
+    index.apply(Event::FamilyApplied(crate::store::secrets::Family { rebuilt: true, ..family(&[0], 6) }));
+    assert_eq!(lost(&index).as_deref(), Some("Index web[1]"));
+}

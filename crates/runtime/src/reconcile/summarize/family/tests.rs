@@ -105,6 +105,7 @@ impl Case {
             extent: self.extent,
             gate: self.gate.as_ref(),
             members: &members,
+            lost: None,
             previous: &self.previous,
             namespace: "",
             now: Timestamp::UNIX_EPOCH,
