@@ -18,8 +18,8 @@ pub enum Loss {
 impl Loss {
     /// The error `RecordMissing` for an object, with the next step.
     ///
-    /// `deleting`: the Resource is being deleted, so its object is not imported.
-    pub fn diagnostic(self, address: &Address, deleting: bool) -> Diagnostic {
+    /// `unwanted`: the object is not desired, so it is not imported.
+    pub fn diagnostic(self, address: &Address, unwanted: bool) -> Diagnostic {
         let forget = format!("run `purlin state rm {}`", address.shell_word());
         let what = match self {
             Self::Record => "the record is missing although the index of the family lists it: an object may exist",
@@ -34,13 +34,17 @@ impl Loss {
                  then {forget}",
                 address.name
             ),
-            (InstanceKey::None, _) if deleting => {
+            (InstanceKey::None, _) if unwanted => {
                 format!("if the object exists, destroy it manually; then {forget}")
             }
             (InstanceKey::None, _) => {
                 format!("set `spec.import.id` to import the object, or {forget} if it does not exist")
             }
-            _ => format!("find the object and destroy it manually, then {forget}"),
+            _ if unwanted => format!("find the object and destroy it manually, then {forget}"),
+            _ => format!(
+                "to import the object, let `spec.import.id` return its id for this instance, and null for the others; \
+                 or find it and destroy it manually, then {forget}"
+            ),
         };
         Diagnostic::error(address, Reason::RecordMissing, what).hint(hint)
     }

@@ -291,6 +291,7 @@ impl Fixture {
             }
             "cap" => options.max_failed_creates = value.map(|cap| cap.parse().unwrap()),
             "up-to-date" => options.up_to_date = words.addresses("up-to-date").into_iter().collect(),
+            "indexed" => options.indexed = words.addresses("indexed").into_iter().collect(),
             "rebuilt-index" => options.rebuilt_indexes = value.map(Into::into).into_iter().collect(),
             "replace" => options.replace = words.addresses("replace").into_iter().collect(),
             "target" => options.targets = words.addresses("target").into_iter().collect(),

@@ -23,13 +23,13 @@ fn a_family_that_lost_its_index_creates_no_instance() {
     check(
         family,
         expect![[r#"
-        a[0] Record (its finalizer or its annotation was removed)
-        a[1] Create {id=? input=1 output=?}"#]],
+            a[0] NoOp
+            a[1] Create {id=? input=1 output=?}"#]],
     );
     check(
         &format!("{family}\n         option rebuilt-index=a"),
         expect![[r#"
-            a[0] Record (its finalizer or its annotation was removed)
+            a[0] NoOp
             a[1] Blocked RecordMissing: the index of the family was lost, so it is unknown whether an object exists (hint: restore the index from a backup, or destroy the objects of `a` that have no record manually, and then run `purlin state rm 'a[1]'`)
             error a[1] RecordMissing"#]],
     );
@@ -38,6 +38,29 @@ fn a_family_that_lost_its_index_creates_no_instance() {
 #[test]
 fn an_import_resolves_a_missing_record() {
     check("want a input=1 uid=u1 annotation=u1 import=X", expect!["a Record (imported)"]);
+}
+
+/// As the hint says, the instance can also be imported.
+#[test]
+fn an_instance_that_its_index_lists_is_never_created_without_its_record() {
+    let family = "
+         want a[0] input=1 uid=u1 annotation=u1
+         have a[0] input=1
+         option indexed=a[1]
+         want a[1] input=1 uid=u1 annotation=u1";
+    check(
+        family,
+        expect![[r#"
+        a[0] NoOp
+        a[1] Blocked RecordMissing: the record is missing although the index of the family lists it: an object may exist (hint: to import the object, let `spec.import.id` return its id for this instance, and null for the others; or find it and destroy it manually, then run `purlin state rm 'a[1]'`)
+        error a[1] RecordMissing"#]],
+    );
+    check(
+        &format!("{family} import=X"),
+        expect![[r#"
+        a[0] NoOp
+        a[1] Record (imported)"#]],
+    );
 }
 
 #[test]

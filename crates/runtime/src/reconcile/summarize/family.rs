@@ -236,9 +236,9 @@ fn lead(verdicts: &[(&Address, Verdict)], is_active: bool) -> Option<(Address, V
     Some(((*address).clone(), lead))
 }
 
-/// What a family that is ready says about what it has lost.
+/// What a family that is ready says about what it has lost: nothing that it desires.
 fn remark(loss: Loss, address: &Address) -> String {
-    let message = loss.diagnostic(address, false).message();
+    let message = loss.diagnostic(address, true).message();
     match loss {
         Loss::Record => format!("; {address}: {message}"),
         Loss::Index | Loss::Everything => format!("; {message}"),
