@@ -64,6 +64,20 @@ pub(super) async fn suspended_then_deleted(play: &Play) {
     play.ends(&[]).await;
 }
 
+/// The finalizer is removed while nothing changes because the Resource is suspended. Purlin adds it again, so that the
+/// deletion destroys the object.
+pub(super) async fn finalizer_taken_off_while_suspended(play: &Play) {
+    play.apply("a", &plain("v0", "f0"));
+    play.given().await;
+    play.apply("a", &thing("v0", "f0", json!({ "suspend": true })));
+    play.until_says("a", "Synced", "Suspended").await;
+    play.patch("a", &json!({ "metadata": { "finalizers": null } }));
+    play.until("the finalizer is added again", || play.has_finalizer("a")).await;
+    play.delete("a");
+    play.patch("a", &json!({ "spec": { "suspend": false } }));
+    play.ends(&[]).await;
+}
+
 /// The finalizer is removed by force while the object exists. The same Resource is created again and adopts the object.
 pub(super) async fn finalizer_taken_off(play: &Play) {
     play.apply("a", &plain("v0", "f0"));

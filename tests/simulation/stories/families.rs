@@ -44,6 +44,28 @@ pub(super) async fn family_deleted(play: &Play) {
 pub(super) async fn family_deleted_without_index(play: &Play) {
     play.apply("f", &count("v0", 3));
     play.given().await;
+    lose_index(play);
+    play.delete("f");
+    play.until_says("f", "Ready", "RecordMissing").await;
+    complete_indexes(&play.env).await;
+    play.ends(&[]).await;
+}
+
+/// All of it happens while no controller runs, and one record is left.
+pub(super) async fn family_deleted_without_index_while_stopped(play: &Play) {
+    play.apply("f", &count("v0", 2));
+    play.given().await;
+    play.stop().await;
+    lose_index(play);
+    play.delete("f");
+    play.start();
+    play.until_says("f", "Ready", "RecordMissing").await;
+    complete_indexes(&play.env).await;
+    play.ends(&[]).await;
+}
+
+/// The index of `f`, the record of `f[1]` and its object are lost.
+fn lose_index(play: &Play) {
     play.give_up("f[1]");
     play.lose("f[1]");
     for secret in [record_name(SHOP, &"f[1]".parse().unwrap()), family_name(SHOP, "f")] {
@@ -51,10 +73,6 @@ pub(super) async fn family_deleted_without_index(play: &Play) {
         let path = format!("/api/v1/namespaces/{HOME}/secrets/{secret}");
         play.env.cluster.with(|server, now| server.erase(now, &path));
     }
-    play.delete("f");
-    play.until_says("f", "Ready", "RecordMissing").await;
-    complete_indexes(&play.env).await;
-    play.ends(&[]).await;
 }
 
 /// The object without a key becomes the first instance of the family.

@@ -208,6 +208,11 @@ impl Play {
         self.kubectl().force(name);
     }
 
+    pub(crate) fn has_finalizer(&self, name: &str) -> bool {
+        let resource = self.kubectl().get(name).unwrap_or_default();
+        resource["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty())
+    }
+
     pub(crate) fn touch_records(&self) {
         self.env.judge.note("user touches the metadata of all records");
         self.kubectl().touch_records("now");
