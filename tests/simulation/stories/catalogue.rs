@@ -103,6 +103,7 @@ pub(super) const STORIES: &[Story] = stories![
     cluster::upgraded,
     readiness::deployment_late_then_ready,
     readiness::deployment_rolled_back,
+    readiness::deployment_changed_while_awaited,
     readiness::deployment_degrades,
     readiness::object_terminating,
     readiness::object_held_while_deleted,

@@ -90,6 +90,16 @@ impl Play {
     /// Sets the status of the Deployment of an address to available.
     pub(crate) fn run_pods(&self, address: &str) {
         self.env.judge.note(&format!("the Pods of {address} run"));
+        self.set_pods(address, "True");
+    }
+
+    /// The same, before the condition of the Deployment says so: it matches its Resource, and is still awaited.
+    pub(crate) fn begin_to_run_pods(&self, address: &str) {
+        self.env.judge.note(&format!("the Pods of {address} run, and its condition is late"));
+        self.set_pods(address, "False");
+    }
+
+    fn set_pods(&self, address: &str, available: &str) {
         let Some(object) = self.cluster_object(address) else {
             return self.env.judge.object(&format!("{address} has no Deployment"));
         };
@@ -99,7 +109,7 @@ impl Play {
             &json!({
                 "observedGeneration": object.value["metadata"]["generation"],
                 "replicas": count, "updatedReplicas": count, "readyReplicas": count, "availableReplicas": count,
-                "conditions": [{ "type": "Available", "status": "True" }],
+                "conditions": [{ "type": "Available", "status": available }],
             }),
         );
     }

@@ -138,6 +138,30 @@ pub(super) async fn object_held_while_deleted(play: &Play) {
     play.ends(&[]).await;
 }
 
+/// Another client changes what Purlin has written, while it waits for the Pods: of a new Deployment, and of an updated one.
+pub(super) async fn deployment_changed_while_awaited(play: &Play) {
+    play.empty().await;
+    let tier = |play: &Play| play.cluster_object("a").map(|one| one.value["metadata"]["labels"]["tier"].clone());
+    let other_image =
+        json!({ "spec": { "template": { "spec": { "containers": [{ "name": "web", "image": "other" }] } } } });
+    let other_label = json!({ "metadata": { "labels": { "tier": "other" } } });
+    for (image, patch) in [("web:1", other_image), ("web:2", other_label)] {
+        let mut labelled = web(image, "1m");
+        labelled["config"]["manifest"]["metadata"]["labels"] = json!({ "tier": "front" });
+        play.apply("a", &labelled);
+        play.until_image(image).await;
+        play.until_says("a", "Ready", "False").await;
+        play.begin_to_run_pods("a");
+        play.change("a", &patch);
+        play.run_pods("a");
+        play.until_image(image).await;
+        play.until("the label is set again", || tier(play) == Some("front".into())).await;
+        play.run_pods("a");
+        play.until_up_to_date().await;
+    }
+    play.ends(&["a Deployment web image=web:2"]).await;
+}
+
 /// The Resources and records are restored in another cluster, where their objects do not exist.
 pub(super) async fn restored_in_another_cluster(play: &Play) {
     play.apply("a", &config_map("a"));

@@ -4,7 +4,9 @@ use http::Method;
 use serde_json::{Value as Json, json};
 
 use crate::{ApplyRequest, ApplyResponse, CallContext, Observation, ReadinessError};
-use model::{DriverError, ErrorKind, Health, ObjectState, RecordedObject, Value, held_by};
+use model::{
+    Diagnostic, DriverError, ErrorKind, Health, ObjectState, Reason, RecordedObject, Severity, Value, held_by,
+};
 
 use super::api_error::{self, ApiError, ErrorContext, RequestError};
 use super::discovery::ApiKind;
@@ -271,12 +273,18 @@ impl KubernetesObject {
         let mut last = found.clone();
         let outcome = self.wait_until_current(&place, found, object.id(), context.deadline, &mut last, report).await;
         let state = last.map(|last| {
-            if let Some(call) = call.filter(|_| has_same_generation(object, &last)) {
-                call.finish(&last);
-            }
             let manifest = object.value.get("manifest").unwrap_or(&Value::Null);
             let kept = KeptFields::remaining(object, &last, manifest);
-            ObjectState { private: kept.private().into(), ..object::state(&last, manifest) }
+            let mut state = ObjectState { private: kept.private().into(), ..object::state(&last, manifest) };
+            match object::as_written(&object.value, &state.value) {
+                Some(written) => {
+                    context.warnings.add(changed_while_awaited(context));
+                    state.value = written;
+                }
+                None if has_same_generation(object, &last) => call.into_iter().for_each(|call| call.finish(&last)),
+                None => {}
+            }
+            state
         });
         let (error, last) = match (outcome, state) {
             (Ok(()), Some(state)) => return Ok(state),
@@ -406,6 +414,13 @@ impl KubernetesObject {
             Err(failure) => Err(WaitError::Request(failure)),
         }
     }
+}
+
+/// The record has the fields as Purlin has written them, so the next reading finds the difference.
+fn changed_while_awaited(context: &CallContext) -> Diagnostic {
+    let what = "another client has changed the object while Purlin waited until it is ready; the next plan reads it";
+    let warning = Diagnostic::general(Reason::Drifted, what.to_owned());
+    Diagnostic { address: context.address.parse().ok(), severity: Severity::Warning, ..warning }
 }
 
 /// Whether the spec of the object has not changed since it was recorded.

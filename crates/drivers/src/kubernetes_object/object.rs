@@ -57,6 +57,45 @@ fn with_marks_of(value: Value, pattern: &Value) -> Value {
     }
 }
 
+/// The value of an object after a wait, if another client has changed a field of its manifest meanwhile: with these fields
+/// and the generation as in `written`, the value before the wait.
+pub(crate) fn as_written(written: &Value, now: &Value) -> Option<Value> {
+    let (before, after) = (written.get("object")?, now.get("object")?);
+    let mut pattern = entries(written.get("manifest"));
+    pattern.remove("status");
+    let kept = with_fields_of(before, after, &Value::map(pattern));
+    if kept.equals_unmarked(after) {
+        return None;
+    }
+    let generation = before.get("metadata")?.get("generation").cloned();
+    let metadata = kept.get("metadata")?;
+    let metadata = generation.map_or_else(|| metadata.clone(), |generation| metadata.with("generation", generation));
+    Some(now.with("object", kept.with("metadata", metadata)))
+}
+
+/// `after` with those fields of `before` that the pattern has.
+fn with_fields_of(before: &Value, after: &Value, pattern: &Value) -> Value {
+    match (before, after, pattern) {
+        (Value::Map(before), Value::Map(after), Value::Map(pattern)) => {
+            let mut fields = after.to_tree();
+            for (name, pattern) in pattern.iter() {
+                let Some(before) = before.get(&**name) else { continue };
+                let after = fields.get(name).unwrap_or(&Value::Null);
+                let field = with_fields_of(before, after, pattern);
+                fields.insert(name.clone(), field);
+            }
+            Value::map(fields)
+        }
+        (Value::List(before), Value::List(after), Value::List(pattern))
+            if before.len() == after.len() && after.len() == pattern.len() =>
+        {
+            let items = before.iter().zip(after.iter()).zip(pattern.iter());
+            Value::list(items.map(|((before, after), pattern)| with_fields_of(before, after, pattern)))
+        }
+        _ => before.clone(),
+    }
+}
+
 /// The object without status, generation and resource version.
 pub(crate) fn comparable(object: &Value) -> Value {
     let mut top = entries(Some(object));
@@ -121,5 +160,24 @@ mod tests {
                 "metadata": {"name": "x", "generation": generation, "labels": {}}})))
         };
         assert_eq!(object(1, "x"), object(2, "y"));
+    }
+
+    /// A controller fills in what the manifest does not set; another client changes what it sets.
+    #[test]
+    fn only_a_changed_field_of_the_manifest_is_as_it_was_written() {
+        let container = |image: &str, tag: &str| json!({"image": image, "terminationMessagePath": tag});
+        let value = |generation: u64, label: &str, image: &str, tag: &str, ready: u64| {
+            let manifest = json!({"metadata": {"labels": {"a": "x"}}, "spec": {"containers": [{"image": "web:1"}]},
+                "status": {"ready": 7}});
+            let metadata = json!({"generation": generation, "labels": {"a": label, "of": tag}});
+            let object = json!({"metadata": metadata, "spec": {"containers": [container(image, tag)]},
+                "status": {"ready": ready}});
+            Value::from_json(json!({"id": "u", "manifest": manifest, "object": object}))
+        };
+        let written = value(1, "x", "web:1", "", 0);
+        assert_eq!(as_written(&written, &value(2, "x", "web:1", "filled", 1)), None);
+        let expected = Some(value(1, "x", "web:1", "filled", 1));
+        assert_eq!(as_written(&written, &value(2, "x", "other", "filled", 1)), expected);
+        assert_eq!(as_written(&written, &value(1, "other", "web:1", "filled", 1)), expected);
     }
 }

@@ -152,6 +152,7 @@ impl Reconciler {
     fn object_changed(&mut self, address: &Address, is_destroyed: bool) {
         let (now, random) = (self.now.time, self.random.number());
         let Some(tracked) = self.objects.get_mut(address).filter(|tracked| tracked.watched.is_some()) else { return };
+        tracked.changed_meanwhile = true;
         if tracked.check_at.is_none() || is_destroyed {
             let wait = tracked.drift_backoff.get_or_insert_default().changed(now, random);
             let at = now + if is_destroyed { wait.max(RECREATE_DELAY) } else { wait };

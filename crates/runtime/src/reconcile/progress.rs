@@ -140,6 +140,10 @@ impl Reconciler {
         match kind {
             ProgressKind::Started => self.step_started(step),
             ProgressKind::Hook(note) => self.report_hook(step, note),
+            // The next plan reports what differs.
+            ProgressKind::Warning(warning) if warning.reason == Reason::Drifted => {
+                self.objects.entry(&step.address).changed_meanwhile = true;
+            }
             ProgressKind::Warning(warning) => {
                 self.report_provider_warnings(&step.address, &[&warning]);
                 if warning.reason == Reason::FieldKept
@@ -175,6 +179,7 @@ impl Reconciler {
         let tracked = self.objects.entry(address);
         // The step reports what still holds.
         tracked.replace_remarks(BTreeSet::new());
+        tracked.changed_meanwhile = false;
         let desired_digest = tracked.desired_digest;
         let start = StepStart { step: step.clone(), at: self.now.time, desired_digest, shared_fingerprint };
         self.index.begin(address, Work::Step(start));
@@ -226,11 +231,14 @@ impl Reconciler {
         }
         self.set_state(step, state);
         if let Some(tracked) = self.objects.get_mut(address).filter(|tracked| exists && !tracked.is_open()) {
-            tracked.unread = false;
+            tracked.require_reading(tracked.changed_meanwhile);
             if step.operation != Operation::Record {
                 // Such a step ends when the object is ready. The watch reports if it is not any more.
                 tracked.set_health(Health::Current);
             }
+        }
+        if self.objects.get(address).is_some_and(|tracked| tracked.unread) {
+            self.touch(&address.name);
         }
         self.objects.watch(address);
         self.replan_component(step);

@@ -30,7 +30,7 @@ pub(super) struct TrackedObject {
     repeated: Option<Step>,
     /// Its running step was running when the plan was computed, and its outcome may differ from the plan.
     pub(super) in_flight: bool,
-    /// That step has ended, and no plan covers its outcome yet.
+    /// That step has ended, or another client has changed the object during its step, and no plan covers this yet.
     needs_replan: bool,
     /// The desired digest of the last plan.
     pub(super) desired_digest: u64,
@@ -51,6 +51,8 @@ pub(super) struct TrackedObject {
     blocked_plans: u8,
     /// When to read it after a change by another client.
     pub(super) check_at: Option<Time>,
+    /// Another client has changed it since its running step began.
+    pub(super) changed_meanwhile: bool,
     /// The back-off for repeated changes by other clients.
     pub(super) drift_backoff: Option<Box<DriftBackoff>>,
     /// The type whose driver watches the object.
@@ -184,7 +186,14 @@ impl TrackedObject {
         was_fixed
     }
 
-    /// Whether the last plan is incomplete for this object: steps of an earlier plan were running when it was computed.
+    /// A step has ended, after which the object must be read, or need not be read, before its status is known.
+    pub(super) fn require_reading(&mut self, is_required: bool) {
+        self.unread = is_required;
+        self.needs_replan |= is_required;
+    }
+
+    /// Whether the last plan is incomplete for this object: steps of an earlier plan were running when it was computed, or
+    /// another client has changed the object since.
     pub(super) fn awaits_plan(&self) -> bool {
         self.needs_replan || self.in_flight
     }

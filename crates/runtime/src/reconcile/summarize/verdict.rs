@@ -214,7 +214,7 @@ fn of_change(input: &ObjectInput<'_>) -> Verdict {
         }
         _ if input.awaits_plan => Verdict::progressing(
             Reason::Progressing,
-            "waiting for a new plan: a step that started before the Resource changed has ended",
+            "waiting for a new plan: the Resource or its object has changed while a step was running",
         ),
         _ if is_carried_out(change, input.steps) => {
             let remarks = input.remarks.into_iter().flatten().map(|remark| format!("; {remark}"));
