@@ -391,12 +391,17 @@ fn deposed(input: &ObjectInput<'_>) -> Vec<Deposed> {
 }
 
 /// What is left to do with the current object. Once a step has recorded its result, that is what a plan would find: the
-/// object is not ready yet.
+/// object is not ready yet, or its hooks run under an intent.
 fn left_to_do(input: &ObjectInput<'_>) -> Option<Action> {
     let change = input.change?;
     let open = input.steps.values().any(|state| *state != StepState::Finished);
-    let is_step = open && !matches!(change.action, Action::NoOp | Action::Blocked);
-    is_step.then_some(if input.only_waits { Action::Wait } else { change.action })
+    let is_step = open && !matches!(change.action, Action::NoOp | Action::Blocked) && !verdict::is_replaced(input);
+    let runs_hooks = input.record.is_some_and(|record| record.intent.is_some());
+    is_step.then_some(match input.only_waits {
+        true if runs_hooks => Action::Record,
+        true => Action::Wait,
+        false => change.action,
+    })
 }
 
 fn pending(input: &ObjectInput<'_>) -> Option<Pending> {

@@ -204,7 +204,11 @@ async fn record_ready(
     if hooks_follow {
         let (base, timeout) = (Some(stored.version), task.timeouts().create);
         let intended = task.intend_after(base, record, Operation::Record, None, None, timeout).await;
-        return intended.map(RecordEffect::Written).map_err(|unfinished| with_written_record(stored, unfinished));
+        let intended = intended.map_err(|unfinished| with_written_record(stored, unfinished))?;
+        let in_flight = &task.engine.in_flight;
+        in_flight.recorded(&intended);
+        in_flight.report_delay(&intended.record, Delay::new(Reason::Progressing, "running its hooks".to_owned()));
+        return Ok(RecordEffect::Written(intended));
     }
     write_result(&task.engine, &stored, record).await.map(RecordEffect::Written)
 }

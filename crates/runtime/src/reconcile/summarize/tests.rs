@@ -408,3 +408,39 @@ fn a_long_message_is_written_once() {
     stalled.previous = PublishedStatus::of(&summary.status, &mut engine::load::Interner::default());
     assert!(stalled.sum(2).notes.is_empty(), "the same failure is no news");
 }
+
+/// The plan of the next process knows only what is recorded.
+#[test]
+fn a_running_step_shows_what_the_next_process_would_find() {
+    let action = |case: &Case| case.sum(1).status.pending.map(|pending| pending.action);
+    let mut waits = case(Action::Create).at(Operation::Create, StepState::Running);
+    waits.only_waits = true;
+    assert_eq!(action(&waits).as_deref(), Some("Wait"));
+    let intent = model::Intent {
+        operation: Operation::Record,
+        operation_id: "o1".into(),
+        holder: model::Holder { pod: "".into(), process: "".into() },
+        epoch: 1,
+        started: Timestamp::UNIX_EPOCH,
+        deadline: Timestamp::UNIX_EPOCH,
+        deposed: None,
+        planned: None,
+        import: None,
+        cause: model::Cause::default(),
+    };
+    waits.record.as_mut().unwrap().intent = Some(Box::new(intent));
+    assert_eq!(action(&waits).as_deref(), Some("Record"), "its hooks run");
+
+    let said = |case: &Case| {
+        let messages = case.sum(1).status.conditions.into_iter().map(|condition| condition.message);
+        (action(case), messages.collect::<Vec<_>>())
+    };
+    let mut before = case(Action::Replace).at(Operation::Create, StepState::Finished);
+    before.change.as_mut().unwrap().order = Some(model::ReplaceOrder::CreateFirst);
+    before.steps.insert(Step { replaces: true, ..step(Operation::Destroy) }, StepState::Running);
+    let mut after = case(Action::NoOp);
+    let deposed = Some(model::DeposedKey(1));
+    after.steps.insert(Step { deposed, ..step(Operation::Destroy) }, StepState::Running);
+    assert_eq!(said(&before), said(&after));
+    assert!(said(&after).1.contains(&"destroying the replaced object".to_owned()), "{:?}", said(&after));
+}

@@ -76,11 +76,7 @@ impl Judged {
 }
 
 pub(super) fn judge(input: &ObjectInput<'_>) -> Judged {
-    let created =
-        |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
-    let create_first = input.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
-    let replaced = create_first && input.steps.iter().any(created);
-    // After a create-first replacement has created the new object, destroying the old one no longer affects readiness.
+    let replaced = is_replaced(input);
     let own = |step: &Step| step.deposed.is_none() && !(replaced && step.operation.removes());
     let known = || input.steps.iter().map(|(step, state)| (step.clone(), state.clone()));
     let object: Steps<StepState> = known().filter(|(step, _)| own(step)).collect();
@@ -98,6 +94,15 @@ pub(super) fn judge(input: &ObjectInput<'_>) -> Judged {
     let is_unknown = matches!(input.health, KnownHealth::Unseen) && ready.reason == Reason::Progressing;
     let object = if is_unknown { ready.clone() } else { object };
     Judged { object, ready, rest }
+}
+
+/// Whether a create-first replacement has created the new object: destroying the old one, which is deposed, no longer
+/// affects the object.
+pub(super) fn is_replaced(input: &ObjectInput<'_>) -> bool {
+    let created =
+        |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
+    let create_first = input.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
+    create_first && input.steps.iter().any(created)
 }
 
 /// The verdict on an object that matches its Resource.
@@ -168,7 +173,10 @@ fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict
     let running = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Running)?.0;
         let operation = if input.only_waits { Operation::Wait } else { step.operation };
-        Some(Verdict::progressing(reason, again(input, doing(operation, step.replaces).to_owned())))
+        Some(Verdict::progressing(
+            reason,
+            again(input, doing(operation, step.replaces || step.deposed.is_some()).to_owned()),
+        ))
     };
     let waiting = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Waiting)?.0;
