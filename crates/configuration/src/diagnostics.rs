@@ -24,9 +24,12 @@ impl Diagnostics {
         self.warnings.push(Diagnostic::new(summary, detail, range));
     }
 
+    /// Puts them in the order of the files, each once.
     pub(crate) fn sort(&mut self) {
-        self.errors.sort_by_key(|diagnostic| diagnostic.range);
-        self.warnings.sort_by_key(|diagnostic| diagnostic.range);
+        for all in [&mut self.errors, &mut self.warnings] {
+            all.sort_by(|a, b| (place(a), a.range).cmp(&(place(b), b.range)));
+            all.dedup_by(|a, b| place(a) == place(b));
+        }
     }
 
     /// Adds those of another part of the configuration.
@@ -34,6 +37,13 @@ impl Diagnostics {
         self.errors.extend(other.errors);
         self.warnings.extend(other.warnings);
     }
+}
+
+/// What tells a problem from another. When nothing is left of the budget, every further expression says so.
+fn place(diagnostic: &Diagnostic) -> (Range, &str, &str) {
+    let is_over = diagnostic.summary == "Evaluation stopped";
+    let range = if is_over { Range::default() } else { diagnostic.range };
+    (range, &diagnostic.summary, &diagnostic.detail)
 }
 
 /// The texts of all files that were read, by the numbers that ranges have.

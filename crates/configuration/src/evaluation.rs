@@ -10,6 +10,7 @@
 mod bodies;
 mod compiled;
 mod conditions;
+mod demand;
 mod expansion;
 mod imports;
 mod inputs;
@@ -22,7 +23,6 @@ mod values;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use cty::Value;
@@ -30,6 +30,7 @@ use hcl::Range;
 use language::{Budget, Failure, Files};
 
 use compiled::{Compiled, Place};
+pub use demand::{BlockKeys, KnownBlock};
 use expansion::Instances;
 pub use imports::ImportRequest;
 pub use inputs::{Input, values_of_file};
@@ -65,7 +66,7 @@ pub trait World {
 }
 
 /// What an evaluation is given besides the tree.
-pub struct Settings<'a> {
+pub struct Settings {
     /// The values of the root module's variables.
     pub variables: BTreeMap<String, Input>,
     /// `terraform.workspace`.
@@ -73,13 +74,16 @@ pub struct Settings<'a> {
     /// `path.cwd`.
     pub cwd: String,
     /// The files that functions read. Relative paths begin at the root module.
-    pub files: &'a dyn Files,
+    pub files: Arc<dyn Files + Send + Sync>,
     /// What `plantimestamp` gives.
     pub plan_time: Option<String>,
     /// What the whole evaluation may cost.
     pub budget: Budget,
     /// The greatest number of objects and module instances.
     pub max_instances: usize,
+    /// An object without a value is wholly unknown, instead of something to wait for. Values are set with
+    /// [`Evaluation::set`] then, and results are asked for.
+    pub on_demand: bool,
 }
 
 /// Whether a configuration has an object.
@@ -93,9 +97,9 @@ pub enum Presence {
     Undecided,
 }
 
-impl<'a> Settings<'a> {
+impl Settings {
     /// No variable is set, the workspace is the default one, and the limits are wide.
-    pub fn new(files: &'a dyn Files) -> Self {
+    pub fn new(files: Arc<dyn Files + Send + Sync>) -> Self {
         Self {
             variables: BTreeMap::new(),
             workspace: "default".to_owned(),
@@ -104,6 +108,7 @@ impl<'a> Settings<'a> {
             plan_time: None,
             budget: Budget::new(200_000_000, 4 << 30),
             max_instances: 1_000_000,
+            on_demand: false,
         }
     }
 }
@@ -112,21 +117,28 @@ impl<'a> Settings<'a> {
 ///
 /// [`Evaluation::advance`] gives the objects whose configuration is complete. The caller plans them, and reports their
 /// values with [`Evaluation::give`]; then it advances again, until nothing is left.
-pub struct Evaluation<'a> {
-    tree: &'a Tree,
-    world: &'a dyn World,
-    settings: Settings<'a>,
-    modules: RefCell<Vec<Rc<ModuleInstance>>>,
+pub struct Evaluation {
+    tree: Arc<Tree>,
+    world: Arc<dyn World + Send + Sync>,
+    settings: Settings,
+    modules: RefCell<Vec<Arc<ModuleInstance>>>,
     paths: RefCell<HashMap<ModulePath, ModuleId>>,
     children: RefCell<HashMap<CallInstance, ModuleId>>,
     values: RefCell<HashMap<Item, Computed>>,
-    instances: RefCell<HashMap<Item, Rc<Instances>>>,
-    objects: RefCell<HashMap<Item, Rc<Object>>>,
-    providers: RefCell<BTreeMap<ProviderAddress, Rc<ProviderConfig>>>,
-    compiled: RefCell<HashMap<Place, Option<Rc<Compiled>>>>,
+    instances: RefCell<HashMap<Item, Arc<Instances>>>,
+    objects: RefCell<HashMap<Item, Arc<Object>>>,
+    providers: RefCell<BTreeMap<ProviderAddress, Arc<ProviderConfig>>>,
+    compiled: RefCell<HashMap<Place, Option<Arc<Compiled>>>>,
     shapes: RefCell<HashMap<(NodeId, ResourceName), Option<Shape>>>,
     given: RefCell<HashMap<InstanceAddress, Value>>,
+    /// The problems that belong to no item.
     diagnostics: RefCell<Diagnostics>,
+    /// The problems that were found when an item was computed.
+    problems: RefCell<HashMap<Item, Diagnostics>>,
+    /// What the item that is being computed has read and reported so far.
+    computing: RefCell<Option<demand::Computing>>,
+    /// Which items have read an item or an object.
+    readers: RefCell<HashMap<Stop, HashSet<Item>>>,
     reported: RefCell<HashSet<(Range, String)>>,
     /// What is to be computed next.
     ready: RefCell<Vec<Item>>,
@@ -192,7 +204,7 @@ enum Stop {
 #[derive(Debug, Default)]
 pub struct Advance {
     /// The objects whose configuration is complete now.
-    pub objects: Vec<Rc<Object>>,
+    pub objects: Vec<Arc<Object>>,
     /// The blocks whose instances are not known.
     pub waiting: Vec<Waiting>,
 }
@@ -214,9 +226,10 @@ pub struct Waiting {
     pub range: Range,
 }
 
-impl<'a> Evaluation<'a> {
+impl Evaluation {
     /// Begins an evaluation. Problems with the inputs are among the diagnostics.
-    pub fn new(tree: &'a Tree, world: &'a dyn World, settings: Settings<'a>) -> Self {
+    pub fn new(tree: Arc<Tree>, world: Arc<dyn World + Send + Sync>, settings: Settings) -> Self {
+        let module = tree.nodes[0].module.clone();
         let evaluation = Self {
             tree,
             world,
@@ -232,6 +245,9 @@ impl<'a> Evaluation<'a> {
             shapes: RefCell::default(),
             given: RefCell::default(),
             diagnostics: RefCell::default(),
+            problems: RefCell::default(),
+            computing: RefCell::default(),
+            readers: RefCell::default(),
             reported: RefCell::default(),
             ready: RefCell::default(),
             needs: RefCell::default(),
@@ -243,7 +259,7 @@ impl<'a> Evaluation<'a> {
         evaluation.check_inputs();
         evaluation.add_module(ModuleInstance {
             node: 0,
-            module: tree.nodes[0].module.clone(),
+            module,
             path: ModulePath::default(),
             caller: None,
             each: Each::default(),
@@ -287,6 +303,7 @@ impl<'a> Evaluation<'a> {
     /// The problems so far, each once, in the order of the files.
     pub fn diagnostics(&self) -> Diagnostics {
         let mut all = self.diagnostics.borrow().clone();
+        self.problems.borrow().values().for_each(|own| all.extend(own.clone()));
         all.sort();
         all
     }
@@ -330,7 +347,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// A provider configuration that an object names. `Err` has the object whose value it needs first.
-    pub fn provider(&self, address: &ProviderAddress) -> Result<Option<Rc<ProviderConfig>>, InstanceAddress> {
+    pub fn provider(&self, address: &ProviderAddress) -> Result<Option<Arc<ProviderConfig>>, InstanceAddress> {
         let module = self.paths.borrow().get(&address.module).copied();
         let Some(module) = module else { return Ok(None) };
         let item = Item::Provider(module, address.source.clone(), address.local.clone());
@@ -345,16 +362,21 @@ impl<'a> Evaluation<'a> {
         Ok((!computed.failed).then_some(computed.value))
     }
 
-    fn module(&self, id: ModuleId) -> Rc<ModuleInstance> {
+    fn module(&self, id: ModuleId) -> Arc<ModuleInstance> {
         self.modules.borrow()[id].clone()
     }
 
-    /// Adds a module instance, of which everything has to be computed.
+    /// Adds a module instance, of which everything has to be computed, or what has become of one.
     fn add_module(&self, instance: ModuleInstance) -> ModuleId {
         let module = instance.module.clone();
-        let id = self.modules.borrow().len();
-        self.paths.borrow_mut().insert(instance.path.clone(), id);
-        self.modules.borrow_mut().push(Rc::new(instance));
+        let mut modules = self.modules.borrow_mut();
+        let id = *self.paths.borrow_mut().entry(instance.path.clone()).or_insert(modules.len());
+        if id < modules.len() {
+            modules[id] = Arc::new(instance);
+        } else {
+            modules.push(Arc::new(instance));
+        }
+        drop(modules);
         let mut ready = self.ready.borrow_mut();
         ready.extend(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
         ready.extend(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
@@ -377,21 +399,32 @@ impl<'a> Evaluation<'a> {
         false
     }
 
+    /// Keeps a problem of what is being computed.
     fn report(&self, diagnostic: hcl::Diagnostic) {
-        // When nothing is left of the budget, every further expression says so.
-        let is_over = diagnostic.summary == "Evaluation stopped";
-        let place = if is_over { Range::default() } else { diagnostic.range };
-        let key = (place, format!("{}\0{}", diagnostic.summary, diagnostic.detail));
-        if self.reported.borrow_mut().insert(key) {
+        match &mut *self.computing.borrow_mut() {
+            Some(computing) => computing.problems.errors.push(diagnostic),
+            None => self.report_once(diagnostic),
+        }
+    }
+
+    /// Keeps a problem of a block, whatever is computed from it.
+    fn report_once(&self, diagnostic: hcl::Diagnostic) {
+        if self.is_new(&diagnostic) {
             self.diagnostics.borrow_mut().errors.push(diagnostic);
         }
     }
 
     fn warn(&self, diagnostic: hcl::Diagnostic) {
-        let key = (diagnostic.range, format!("{}\0{}", diagnostic.summary, diagnostic.detail));
-        if self.reported.borrow_mut().insert(key) {
-            self.diagnostics.borrow_mut().warnings.push(diagnostic);
+        match &mut *self.computing.borrow_mut() {
+            Some(computing) => computing.problems.warnings.push(diagnostic),
+            None if self.is_new(&diagnostic) => self.diagnostics.borrow_mut().warnings.push(diagnostic),
+            None => {}
         }
+    }
+
+    fn is_new(&self, diagnostic: &hcl::Diagnostic) -> bool {
+        let key = (diagnostic.range, format!("{}\0{}", diagnostic.summary, diagnostic.detail));
+        self.reported.borrow_mut().insert(key)
     }
 
     /// Computes what is ready, and what that needs, until everything is computed or waits for objects.
@@ -512,8 +545,18 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Computes an item, if everything is there that it needs.
+    /// Computes an item, if everything is there that it needs, and keeps what it has read and reported.
     fn compute(&self, item: &Item) -> Result<(), Stop> {
+        self.computing.replace(Some(self.computing(item)));
+        let result = self.result_of(item);
+        let computing = self.computing.take();
+        if let (Ok(()), Some(computing)) = (&result, computing) {
+            self.keep(item, computing);
+        }
+        result
+    }
+
+    fn result_of(&self, item: &Item) -> Result<(), Stop> {
         let computed = match item {
             Item::Assigned(module, name) => self.assigned(*module, name)?,
             Item::Variable(module, name) => self.variable(*module, name)?,
@@ -526,17 +569,17 @@ impl<'a> Evaluation<'a> {
             Item::Check(module, name) => self.assertions(*module, name)?,
             Item::Call(module, name) => {
                 let instances = self.call_instances(*module, name)?;
-                self.instances.borrow_mut().insert(item.clone(), Rc::new(instances));
+                self.instances.borrow_mut().insert(item.clone(), Arc::new(instances));
                 return Ok(());
             }
             Item::Resource(module, name) => {
                 let instances = self.resource_instances(*module, name)?;
-                self.instances.borrow_mut().insert(item.clone(), Rc::new(instances));
+                self.instances.borrow_mut().insert(item.clone(), Arc::new(instances));
                 return Ok(());
             }
             Item::Object(module, name, key) => {
                 let object = self.object(*module, name, key.as_ref())?;
-                self.objects.borrow_mut().insert(item.clone(), Rc::new(object));
+                self.objects.borrow_mut().insert(item.clone(), Arc::new(object));
                 return Ok(());
             }
         };
@@ -548,11 +591,11 @@ impl<'a> Evaluation<'a> {
     fn fail(&self, item: &Item) {
         match item {
             Item::Call(..) | Item::Resource(..) => {
-                self.instances.borrow_mut().insert(item.clone(), Rc::new(Instances::failed()));
+                self.instances.borrow_mut().insert(item.clone(), Arc::new(Instances::failed()));
             }
             Item::Object(module, name, key) => {
                 let object = self.failed_object(*module, name, key.as_ref());
-                self.objects.borrow_mut().insert(item.clone(), Rc::new(object));
+                self.objects.borrow_mut().insert(item.clone(), Arc::new(object));
             }
             _ => {
                 self.values.borrow_mut().insert(item.clone(), Computed::failed(Uses::default()));
@@ -561,10 +604,12 @@ impl<'a> Evaluation<'a> {
     }
 
     fn value_of(&self, item: Item) -> Result<Computed, Stop> {
+        self.has_read(Stop::Item(item.clone()));
         self.values.borrow().get(&item).cloned().ok_or(Stop::Item(item))
     }
 
-    fn instances_of(&self, item: Item) -> Result<Rc<Instances>, Stop> {
+    fn instances_of(&self, item: Item) -> Result<Arc<Instances>, Stop> {
+        self.has_read(Stop::Item(item.clone()));
         self.instances.borrow().get(&item).cloned().ok_or(Stop::Item(item))
     }
 }

@@ -61,7 +61,7 @@
 //!
 //! let (tree, diagnostics) = load(".", &Memory, &Manifest::default(), &BTreeMap::new());
 //! assert!(diagnostics.errors.is_empty());
-//! let evaluation = Evaluation::new(&tree, &Memory, Settings::new(&language::NoFiles));
+//! let evaluation = Evaluation::new(Arc::new(tree), Arc::new(Memory), Settings::new(Arc::new(language::NoFiles)));
 //! let mut planned = Vec::new();
 //! loop {
 //!     let advance = evaluation.advance();
@@ -97,8 +97,8 @@ pub use address::{InstanceAddress, Key, Mode, ModulePath, ModuleStep, ResourceAd
 pub use diagnostics::{Diagnostics, Sources};
 pub use directory::{File, is_configuration};
 pub use evaluation::{
-    Advance, Dependency, EvaluatedLifecycle, Evaluation, ImportRequest, Input, Object, Presence, ProviderConfig,
-    ProvisionerConfig, Settings, Trigger, Waiting, World, values_of_file,
+    Advance, BlockKeys, Dependency, EvaluatedLifecycle, Evaluation, ImportRequest, Input, KnownBlock, Object, Presence,
+    ProviderConfig, ProvisionerConfig, Settings, Trigger, Waiting, World, values_of_file,
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};
 pub use read::read_module;

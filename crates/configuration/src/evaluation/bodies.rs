@@ -13,7 +13,7 @@ use crate::schema::{Attribute, Block, NestedBlock, Nesting};
 /// Blocks with their labels. `None` if it is not known how many there are.
 type Parts = Option<Vec<(Arc<str>, Value)>>;
 
-impl Scope<'_, '_> {
+impl Scope<'_> {
     /// The value of a body.
     pub(super) fn body(
         &self,

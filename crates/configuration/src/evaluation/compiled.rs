@@ -1,7 +1,7 @@
 //! The body of a block, read by the schema of its provider: once for each block, whatever number of instances it has.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+
 use std::sync::Arc;
 
 use hcl::{AttributeSchema, BlockSchema, Expr, Range, Schema};
@@ -52,16 +52,16 @@ pub(super) struct Dynamic {
     pub label: Option<Expr>,
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     /// The body of a block by its schema. `None` if it does not fit, which is reported.
-    pub(super) fn compiled(&self, place: &Place, body: &Layers, schema: &Block) -> Option<Rc<Compiled>> {
+    pub(super) fn compiled(&self, place: &Place, body: &Layers, schema: &Block) -> Option<Arc<Compiled>> {
         if let Some(compiled) = self.compiled.borrow().get(place) {
             return compiled.clone();
         }
         let mut diagnostics = Diagnostics::default();
         let compiled = compile(body.clone(), schema, &mut diagnostics);
-        let compiled = diagnostics.errors.is_empty().then(|| Rc::new(compiled));
-        diagnostics.errors.into_iter().for_each(|diagnostic| self.report(diagnostic));
+        let compiled = diagnostics.errors.is_empty().then(|| Arc::new(compiled));
+        diagnostics.errors.into_iter().for_each(|diagnostic| self.report_once(diagnostic));
         self.compiled.borrow_mut().insert(place.clone(), compiled.clone());
         compiled
     }

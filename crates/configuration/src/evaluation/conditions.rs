@@ -18,11 +18,11 @@ struct Broken {
     rule: hcl::Range,
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     /// Whether all rules hold, as far as that is known. What does not is reported as an error.
     pub(super) fn check(
         &self,
-        scope: &Scope<'_, '_>,
+        scope: &Scope<'_>,
         rules: &[Rule],
         summary: &str,
         outcome: &mut Outcome,
@@ -76,7 +76,7 @@ impl Evaluation<'_> {
 }
 
 /// What a rule says that is known not to hold.
-fn broken(scope: &Scope<'_, '_>, rule: &Rule, outcome: &mut Outcome) -> Result<Option<Broken>, Stop> {
+fn broken(scope: &Scope<'_>, rule: &Rule, outcome: &mut Outcome) -> Result<Option<Broken>, Stop> {
     let value = scope.converted(&rule.condition, &Type::Bool, "the condition", outcome)?;
     if outcome.failed {
         return Ok(None);

@@ -59,7 +59,7 @@ impl Instances {
     }
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     pub(super) fn resource_instances(&self, module: ModuleId, name: &ResourceName) -> Result<Instances, Stop> {
         let instance = self.module(module);
         let resource = &instance.module.resources[name];
@@ -74,6 +74,7 @@ impl Evaluation<'_> {
         };
         let depends_on = self.named(module, &call.depends_on)?;
         let instances = self.expand(module, &call.repetition)?;
+        self.children.borrow_mut().retain(|(caller, called, _), _| *caller != module || called != name);
         for each in instances.known() {
             let mut uses = instance.uses.clone();
             uses.add(&instances.uses);
@@ -171,6 +172,9 @@ impl Evaluation<'_> {
             Item::Object(..) => self.found.borrow_mut().objects.push(self.objects.borrow()[item].clone()),
             _ => {}
         }
+        if self.settings.on_demand {
+            self.found.take();
+        }
     }
 }
 
@@ -188,7 +192,7 @@ fn waiting(
 }
 
 /// Refuses a value that cannot decide how many objects there are.
-fn refused(scope: &Scope<'_, '_>, argument: &str, value: &Value, expr: &Expr, outcome: &mut Outcome) -> bool {
+fn refused(scope: &Scope<'_>, argument: &str, value: &Value, expr: &Expr, outcome: &mut Outcome) -> bool {
     let why = if value.has_mark(&Mark::Sensitive) {
         "The value is sensitive, and the addresses of the instances would show it."
     } else if value.has_mark(&Mark::Ephemeral) {
@@ -202,7 +206,7 @@ fn refused(scope: &Scope<'_, '_>, argument: &str, value: &Value, expr: &Expr, ou
     true
 }
 
-fn count(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<Keys, Stop> {
+fn count(scope: &Scope<'_>, expr: &Expr, outcome: &mut Outcome) -> Result<Keys, Stop> {
     let value = scope.converted(expr, &Type::Number, "`count`", outcome)?;
     if outcome.failed || refused(scope, "count", &value, expr, outcome) {
         return Ok(Keys::Failed);
@@ -224,7 +228,7 @@ fn count(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<Ke
     Ok(Keys::Known((0..count as u64).map(|index| Each { key: Some(Key::Int(index)), value: None }).collect()))
 }
 
-fn enabled(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<Keys, Stop> {
+fn enabled(scope: &Scope<'_>, expr: &Expr, outcome: &mut Outcome) -> Result<Keys, Stop> {
     let value = scope.converted(expr, &Type::Bool, "`enabled`", outcome)?;
     if outcome.failed || refused(scope, "enabled", &value, expr, outcome) {
         return Ok(Keys::Failed);
@@ -236,7 +240,7 @@ fn enabled(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<
     })
 }
 
-fn for_each(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<Keys, Stop> {
+fn for_each(scope: &Scope<'_>, expr: &Expr, outcome: &mut Outcome) -> Result<Keys, Stop> {
     const INVALID: &str = "Invalid for_each argument";
     let value = scope.eval(expr, outcome)?;
     if outcome.failed || refused(scope, "for_each", &value, expr, outcome) {

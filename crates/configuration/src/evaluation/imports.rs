@@ -23,7 +23,7 @@ pub struct ImportRequest {
     pub range: Range,
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     /// The imports of the root module. `Err` has the object whose value is needed first. Imports whose values are not known
     /// are reported.
     pub fn imports(&self) -> Result<Vec<ImportRequest>, InstanceAddress> {

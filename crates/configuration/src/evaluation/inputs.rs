@@ -58,7 +58,7 @@ impl Input {
     }
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     /// Values for variables that are not there.
     pub(super) fn check_inputs(&self) {
         let root = self.tree.root();

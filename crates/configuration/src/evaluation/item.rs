@@ -40,7 +40,7 @@ pub(super) enum Item {
 }
 
 impl Item {
-    fn module(&self) -> ModuleId {
+    pub(super) fn module(&self) -> ModuleId {
         match self {
             Item::Assigned(module, _)
             | Item::Variable(module, _)
@@ -78,7 +78,7 @@ impl fmt::Display for Item {
     }
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     /// Where an item is declared.
     pub(super) fn place(&self, item: &Item) -> Range {
         let module = self.module(item.module()).module.clone();

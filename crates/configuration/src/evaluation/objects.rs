@@ -1,7 +1,7 @@
 //! The configuration of an object, and that of a provider.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
+
 use std::sync::Arc;
 
 use cty::{Type, Value};
@@ -102,7 +102,7 @@ impl Resource {
     }
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     pub(super) fn object(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Result<Object, Stop> {
         let instance = self.module(module);
         let resource = &instance.module.resources[name];
@@ -179,7 +179,7 @@ impl Evaluation<'_> {
         let shape = match self.world.resource_schema(&source, name.mode, &name.kind) {
             Ok(block) => Some(Shape { ty: block.implied_type(), block }),
             Err(why) => {
-                self.report(Diagnostic::new(format!("Invalid {} type", name.mode.block()), why, resource.range));
+                self.report_once(Diagnostic::new(format!("Invalid {} type", name.mode.block()), why, resource.range));
                 None
             }
         };
@@ -237,7 +237,7 @@ impl Evaluation<'_> {
     /// The `provider_meta` block for a provider.
     fn provider_meta(
         &self,
-        scope: &Scope<'_, '_>,
+        scope: &Scope<'_>,
         provider: &Arc<str>,
         outcome: &mut Outcome,
     ) -> Result<Option<Value>, Stop> {
@@ -341,7 +341,7 @@ impl Evaluation<'_> {
         // Without a block the provider gets null for everything, and says itself what it needs.
         let compiled = match block {
             Some(block) => self.compiled(&place, &block.body, &schema),
-            None => Some(Rc::default()),
+            None => Some(Arc::default()),
         };
         for each in all {
             let scope = Scope::new(self, module, Some(&each));
@@ -358,14 +358,14 @@ impl Evaluation<'_> {
             };
             let failed = own.failed || compiled.is_none();
             let config = ProviderConfig { address: address.clone(), config, uses: own.uses.to_set(), failed };
-            self.providers.borrow_mut().insert(address, Rc::new(config));
+            self.providers.borrow_mut().insert(address, Arc::new(config));
         }
         Ok(Computed { value: Value::DYNAMIC, uses: outcome.uses, failed: outcome.failed })
     }
 }
 
 /// The `lifecycle` block of an instance.
-fn lifecycle(scope: &Scope<'_, '_>, resource: &Resource, outcome: &mut Outcome) -> Result<EvaluatedLifecycle, Stop> {
+fn lifecycle(scope: &Scope<'_>, resource: &Resource, outcome: &mut Outcome) -> Result<EvaluatedLifecycle, Stop> {
     let written = &resource.lifecycle;
     let prevent_destroy = match &written.prevent_destroy {
         Some(expr) => scope.converted(expr, &Type::Bool, "`prevent_destroy`", outcome)?.as_bool().unwrap_or(true),
@@ -385,7 +385,7 @@ fn lifecycle(scope: &Scope<'_, '_>, resource: &Resource, outcome: &mut Outcome) 
 }
 
 /// What an item of `replace_triggered_by` names.
-fn trigger(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<Option<Trigger>, Stop> {
+fn trigger(scope: &Scope<'_>, expr: &Expr, outcome: &mut Outcome) -> Result<Option<Trigger>, Stop> {
     const INVALID: &str = "Invalid replace_triggered_by expression";
     let mut steps = Vec::new();
     let Some(root) = flattened(scope, expr, &mut steps, outcome)? else {
@@ -416,7 +416,7 @@ fn trigger(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<
 
 /// The steps of a reference whose indexes may be expressions, such as `each.key`.
 pub(super) fn flattened(
-    scope: &Scope<'_, '_>,
+    scope: &Scope<'_>,
     expr: &Expr,
     steps: &mut Vec<Step>,
     outcome: &mut Outcome,

@@ -101,7 +101,7 @@ fn connection() -> Block {
     Block::from_json(&json!({ "attributes": attributes })).unwrap_or_default()
 }
 
-impl Evaluation<'_> {
+impl Evaluation {
     /// The provisioners of an object that run when it is created, or before it is destroyed. `this` is the object as `self`.
     /// `Err` has the object whose value is needed first.
     pub fn provisioners(
@@ -145,7 +145,7 @@ impl Evaluation<'_> {
 
     fn provisioner(
         &self,
-        scope: &Scope<'_, '_>,
+        scope: &Scope<'_>,
         provisioner: &Provisioner,
         place: &Place,
         connection: Option<(Place, &Layers)>,
@@ -181,7 +181,7 @@ impl Evaluation<'_> {
 
     fn provisioner_body(
         &self,
-        scope: &Scope<'_, '_>,
+        scope: &Scope<'_>,
         place: &Place,
         body: &Layers,
         schema: &Block,

@@ -1,6 +1,5 @@
 //! What the names in an expression stand for.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use cty::{Type, Value, convert};
@@ -15,10 +14,10 @@ use crate::module::Repetition;
 use crate::reference::{PathName, Reference, Subject};
 
 /// Where an expression stands.
-pub(super) struct Scope<'s, 'a> {
-    pub evaluation: &'s Evaluation<'a>,
+pub(super) struct Scope<'s> {
+    pub evaluation: &'s Evaluation,
     pub id: ModuleId,
-    pub module: Rc<ModuleInstance>,
+    pub module: Arc<ModuleInstance>,
     /// What `each` and `count` are, if there are any.
     pub each: Option<&'s Each>,
     /// What `self` is.
@@ -63,8 +62,8 @@ impl From<Diagnostic> for Problem {
     }
 }
 
-impl<'s, 'a> Scope<'s, 'a> {
-    pub fn new(evaluation: &'s Evaluation<'a>, id: ModuleId, each: Option<&'s Each>) -> Self {
+impl<'s> Scope<'s> {
+    pub fn new(evaluation: &'s Evaluation, id: ModuleId, each: Option<&'s Each>) -> Self {
         let module = evaluation.module(id);
         Self { evaluation, id, module, each, this: None, validated: None, iterators: Vec::new() }
     }
@@ -77,7 +76,7 @@ impl<'s, 'a> Scope<'s, 'a> {
         }
         let settings = &self.evaluation.settings;
         let scope = language::Scope {
-            files: settings.files,
+            files: &*settings.files,
             budget: &settings.budget,
             plan_time: settings.plan_time.as_deref(),
             effects: None,
@@ -318,7 +317,7 @@ fn outside(root: &str, argument: &str, reference: &Reference) -> Diagnostic {
     Diagnostic::new(summary, detail, reference.range).hint(format!("set {argument} in this block"))
 }
 
-impl Environment for Scope<'_, '_> {
+impl Environment for Scope<'_> {
     fn resolve(&self, traversal: &Traversal) -> Result<(Value, usize), Diagnostic> {
         match self.find(traversal) {
             Ok(found) => Ok((found.computed.value, found.steps)),

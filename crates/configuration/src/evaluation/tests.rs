@@ -12,6 +12,7 @@ use crate::schema::Block;
 use crate::tree::{Directories, Manifest, load};
 
 mod conditions;
+mod demand;
 mod hostile;
 mod modules;
 mod resources;
@@ -84,7 +85,7 @@ impl World for Things {
 struct Run {
     /// A line for each object: its address, and what is set in its configuration.
     objects: Vec<String>,
-    all: Vec<std::rc::Rc<Object>>,
+    all: Vec<std::sync::Arc<Object>>,
     waiting: Vec<String>,
     outputs: BTreeMap<String, String>,
     /// The errors and warnings in one line each.
@@ -102,10 +103,11 @@ fn run_with(files: &[(&str, &str)], variables: &[(&str, &str)], unplanned: &[&st
     let variables: BTreeMap<String, Input> =
         variables.iter().map(|(name, text)| ((*name).to_owned(), Input::Text((*text).to_owned()))).collect();
     let (tree, mut diagnostics) = load(".", &Memory(files), &Manifest::default(), &variables);
+    let tree = Arc::new(tree);
     let things = Things::new();
-    let mut settings = Settings::new(&NoFiles);
+    let mut settings = Settings::new(Arc::new(NoFiles));
     settings.variables = variables;
-    let evaluation = Evaluation::new(&tree, &things, settings);
+    let evaluation = Evaluation::new(tree.clone(), Arc::new(things), settings);
     let mut run = Run {
         objects: Vec::new(),
         all: Vec::new(),

@@ -13,7 +13,7 @@ use super::{Computed, Evaluation, Stop};
 use crate::address::{InstanceAddress, Key, ResourceAddress, ResourceName};
 use crate::module::{Output, Repetition, Variable};
 
-impl Evaluation<'_> {
+impl Evaluation {
     /// What is assigned to a variable, in its type.
     pub(super) fn assigned(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
         let instance = self.module(module);
@@ -166,7 +166,8 @@ impl Evaluation<'_> {
         let instance = self.module(module);
         let call = &instance.module.calls[name];
         let instances = self.instances_of(Item::Call(module, name.clone()))?;
-        collect(&instances, &call.repetition, |key| {
+        let own = Dependency::Module { module: instance.path.clone(), call: name.clone(), key: None };
+        collect(&instances, &call.repetition, own, |key| {
             let child = self.children.borrow().get(&(module, name.clone(), key.cloned())).copied();
             let Some(child) = child else { return Ok(Computed::failed(Uses::default())) };
             let mut all = Computed { value: Value::DYNAMIC, uses: Uses::default(), failed: false };
@@ -186,7 +187,7 @@ impl Evaluation<'_> {
         let repetition = &instance.module.resources[name].repetition;
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
         let resource = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
-        collect(&instances, repetition, |key| {
+        collect(&instances, repetition, Dependency::Resource(resource.clone(), None), |key| {
             self.object_value(module, &InstanceAddress { resource: resource.clone(), key: key.cloned() })
         })
     }
@@ -194,28 +195,38 @@ impl Evaluation<'_> {
     /// The value of an object, with itself as what it comes from.
     pub(super) fn object_value(&self, module: ModuleId, address: &InstanceAddress) -> Result<Computed, Stop> {
         let uses = [Dependency::Resource(address.resource.clone(), address.key.clone())];
+        self.has_read(Stop::Object(address.clone()));
         if let Some(value) = self.given.borrow().get(address) {
             return Ok(Computed { value: value.clone(), uses: uses.into_iter().collect(), failed: false });
         }
         let item = Item::Object(module, address.resource.resource.clone(), address.key.clone());
+        self.has_read(Stop::Item(item.clone()));
         match self.objects.borrow().get(&item) {
             None => Err(Stop::Item(item)),
             Some(object) if object.failed => Ok(Computed::failed(uses.into_iter().collect())),
-            Some(_) => Err(Stop::Object(address.clone())),
+            Some(_) if !self.settings.on_demand => Err(Stop::Object(address.clone())),
+            Some(object) => {
+                let ty = object.schema.as_ref().map_or(Type::Dynamic, |schema| schema.implied_type());
+                Ok(Computed { value: Value::unknown(ty), uses: uses.into_iter().collect(), failed: false })
+            }
         }
     }
 }
 
-/// The value of all instances, in the form that the repetition gives.
+/// The value of all instances, in the form that the repetition gives. What waits for its instances comes from itself.
 fn collect(
     instances: &Instances,
     repetition: &Repetition,
+    own: Dependency,
     value: impl Fn(Option<&Key>) -> Result<Computed, Stop>,
 ) -> Result<Computed, Stop> {
     let mut all = Computed { value: Value::DYNAMIC, uses: instances.uses.clone(), failed: false };
     match &instances.keys {
         Keys::Failed => return Ok(Computed::failed(all.uses)),
-        Keys::Unknown => return Ok(all),
+        Keys::Unknown => {
+            all.uses.insert(own);
+            return Ok(all);
+        }
         Keys::Known(_) => {}
     }
     let mut values = Vec::new();

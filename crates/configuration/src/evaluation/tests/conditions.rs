@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cty::Value;
 use language::NoFiles;
@@ -115,7 +116,7 @@ fn provisioners_see_the_object() {
     let files = [("main.tf".to_owned(), main.to_owned())];
     let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::default());
     let things = Things::new();
-    let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
+    let evaluation = Evaluation::new(Arc::new(tree), Arc::new(things), Settings::new(Arc::new(NoFiles)));
     let object = evaluation.advance().objects.remove(0);
     let this = Value::object([("name", Value::string("x")), ("id", Value::string("1"))]);
     let shown = |on_destroy: bool| {

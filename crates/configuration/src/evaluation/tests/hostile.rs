@@ -1,6 +1,7 @@
 //! Configurations that would take all time and memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use language::{Budget, NoFiles};
 
@@ -11,11 +12,12 @@ fn errors(files: &[(&str, &str)]) -> Vec<String> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
     let (tree, diagnostics) = load(".", &Memory(files), &Manifest::default(), &BTreeMap::new());
     assert_eq!(diagnostics.errors, []);
+    let tree = Arc::new(tree);
     let things = Things::new();
-    let mut settings = Settings::new(&NoFiles);
+    let mut settings = Settings::new(Arc::new(NoFiles));
     settings.budget = Budget::new(100_000, 1 << 20);
     settings.max_instances = 1000;
-    let evaluation = Evaluation::new(&tree, &things, settings);
+    let evaluation = Evaluation::new(tree.clone(), Arc::new(things), settings);
     evaluation.advance();
     evaluation.diagnostics().errors.iter().map(|error| tree.sources.line(error)).collect()
 }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use language::NoFiles;
 
@@ -260,7 +261,7 @@ fn imports_are_evaluated() {
     let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
     let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::new());
     let things = Things::new();
-    let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
+    let evaluation = Evaluation::new(Arc::new(tree), Arc::new(things), Settings::new(Arc::new(NoFiles)));
     for object in evaluation.advance().objects {
         evaluation.give(&object.address, &planned(&object.config, false));
     }
@@ -295,7 +296,7 @@ fn a_provider_that_only_a_module_inside_requires_has_an_empty_configuration() {
     let files = [("main.tf", main), ("m/main.tf", module)].map(|(path, text)| (path.to_owned(), text.to_owned()));
     let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::new());
     let things = Things::new();
-    let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
+    let evaluation = Evaluation::new(Arc::new(tree), Arc::new(things), Settings::new(Arc::new(NoFiles)));
     let object = evaluation.advance().objects.remove(0);
     let provider = evaluation.provider(&object.provider).unwrap().unwrap();
     assert_eq!(
@@ -329,7 +330,7 @@ fn what_is_recorded_is_absent_only_if_that_is_sure() {
     let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
     let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::new());
     let things = Things::new();
-    let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
+    let evaluation = Evaluation::new(Arc::new(tree), Arc::new(things), Settings::new(Arc::new(NoFiles)));
     for object in evaluation.advance().objects {
         if object.address.to_string() != "thing_a.never" {
             evaluation.give(&object.address, &planned(&object.config, false));

@@ -1,0 +1,270 @@
+//! Results on demand: a planner sets the values of objects, and asks for what follows from them.
+//!
+//! Each item keeps what it has read. When the value of an object changes, what was computed from it is forgotten, and computed
+//! again when it is asked for. So one evaluation serves all plans and steps, and only what a change concerns is computed.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use cty::Value;
+use hcl::Range;
+
+use super::expansion::{Instances, Keys};
+use super::item::{Item, ModuleId};
+use super::uses::Dependency;
+use super::{Evaluation, Object, Stop};
+use crate::address::{InstanceAddress, Key, ModulePath, ResourceAddress, ResourceName};
+use crate::diagnostics::Diagnostics;
+use crate::module::Repetition;
+use crate::tree::Tree;
+
+/// What the computation of an item has read and reported.
+#[derive(Default)]
+pub(super) struct Computing {
+    pub reads: HashSet<Stop>,
+    pub problems: Diagnostics,
+}
+
+/// A resource block or module call in an instance of its module.
+#[derive(Clone, Debug)]
+pub struct KnownBlock {
+    /// The module with the block.
+    pub module: ModulePath,
+    /// The resource, or none for a module call.
+    pub resource: Option<ResourceName>,
+    /// The name of the module call.
+    pub call: Option<Arc<str>>,
+    /// Whether the instances have keys.
+    pub is_keyed: bool,
+    /// The instances.
+    pub keys: BlockKeys,
+    /// The objects that the keys come from.
+    pub uses: BTreeSet<Dependency>,
+    /// The place of the expression of the keys, or that of the block.
+    pub range: Range,
+}
+
+/// The instances of a block or call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockKeys {
+    /// All of them.
+    Known(Vec<Option<Key>>),
+    /// They are not known before other objects are changed.
+    Unknown,
+    /// An error took them away.
+    Failed,
+}
+
+impl KnownBlock {
+    /// The address of the block or call.
+    pub fn address(&self) -> String {
+        match (&self.resource, &self.call) {
+            (Some(resource), _) => self.module.join(resource),
+            (None, Some(call)) => self.module.join(format!("module.{call}")),
+            (None, None) => self.module.to_string(),
+        }
+    }
+}
+
+impl Instances {
+    fn block_keys(&self) -> BlockKeys {
+        match &self.keys {
+            Keys::Known(all) => BlockKeys::Known(all.iter().map(|each| each.key.clone()).collect()),
+            Keys::Unknown => BlockKeys::Unknown,
+            Keys::Failed => BlockKeys::Failed,
+        }
+    }
+}
+
+impl Evaluation {
+    /// The modules.
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// Sets the value of an object, or takes it back. What was computed from another value is forgotten.
+    pub fn set(&self, address: &InstanceAddress, value: Option<&Value>) {
+        let Some(Item::Object(module, name, _)) = self.item_at(address) else { return };
+        let shape = self.shape(self.module(module).node, &name);
+        let value = value.map(|value| shape.map_or_else(|| value.clone(), |shape| shape.block.mark(value)));
+        if self.given.borrow().get(address) == value.as_ref() {
+            return;
+        }
+        match value {
+            Some(value) => drop(self.given.borrow_mut().insert(address.clone(), value)),
+            None => drop(self.given.borrow_mut().remove(address)),
+        }
+        self.forget(Stop::Object(address.clone()));
+    }
+
+    /// What an object should be, with the values that are set. `None` if the configuration has no such object.
+    pub fn configured(&self, address: &InstanceAddress) -> Option<Arc<Object>> {
+        let module = self.reach(&address.resource.module)?;
+        let name = &address.resource.resource;
+        self.module(module).module.resources.get(name)?;
+        let resource = Item::Resource(module, name.clone());
+        self.demand(&resource);
+        if !self.instances.borrow().get(&resource)?.has(address.key.as_ref()) {
+            return None;
+        }
+        let item = Item::Object(module, name.clone(), address.key.clone());
+        self.demand(&item);
+        self.objects.borrow().get(&item).cloned()
+    }
+
+    /// The module instance of a path, with the keys of the calls on the way.
+    fn reach(&self, path: &ModulePath) -> Option<ModuleId> {
+        path.0.iter().try_fold(0, |module, step| {
+            self.module(module).module.calls.get(&step.name)?;
+            self.demand(&Item::Call(module, step.name.clone()));
+            self.children.borrow().get(&(module, step.name.clone(), step.key.clone())).copied()
+        })
+    }
+
+    /// The problems of an object itself, and not of what it uses.
+    pub fn problems_of(&self, address: &InstanceAddress) -> Diagnostics {
+        let item = self.item_at(address);
+        item.and_then(|item| self.problems.borrow().get(&item).cloned()).unwrap_or_default()
+    }
+
+    /// The keys of a resource block with the values that are set. `None` if the module has no such block.
+    pub fn keys_of(&self, block: &ResourceAddress) -> Option<BlockKeys> {
+        let module = self.reach(&block.module)?;
+        self.module(module).module.resources.get(&block.resource)?;
+        let item = Item::Resource(module, block.resource.clone());
+        self.demand(&item);
+        self.instances.borrow().get(&item).map(|instances| instances.block_keys())
+    }
+
+    /// The keys of a module call with the values that are set. `None` if the module has no such call.
+    pub fn keys_of_call(&self, module: &ModulePath, call: &Arc<str>) -> Option<BlockKeys> {
+        let module = self.reach(module)?;
+        self.module(module).module.calls.get(call)?;
+        let item = Item::Call(module, call.clone());
+        self.demand(&item);
+        self.instances.borrow().get(&item).map(|instances| instances.block_keys())
+    }
+
+    /// The blocks and calls of all module instances that are known.
+    pub fn blocks(&self) -> Vec<KnownBlock> {
+        self.run();
+        let mut all = Vec::new();
+        let mut open: Vec<ModuleId> = vec![0];
+        while let Some(id) = open.pop() {
+            self.blocks_of(id, &mut all);
+            let children = self.children.borrow();
+            open.extend(children.iter().filter(|((caller, ..), _)| *caller == id).map(|(_, child)| *child));
+        }
+        all
+    }
+
+    fn blocks_of(&self, id: ModuleId, all: &mut Vec<KnownBlock>) {
+        let instance = self.module(id);
+        let block = |item: &Item, repetition: &Repetition, range: Range| {
+            self.demand(item);
+            let instances = self.instances.borrow().get(item).cloned()?;
+            Some(KnownBlock {
+                module: instance.path.clone(),
+                resource: None,
+                call: None,
+                is_keyed: matches!(repetition, Repetition::Count(_) | Repetition::ForEach(_)),
+                keys: instances.block_keys(),
+                uses: instances.uses.to_set(),
+                range: repetition.expr().map_or(range, |expr| expr.range),
+            })
+        };
+        for (name, resource) in &instance.module.resources {
+            let known = block(&Item::Resource(id, name.clone()), &resource.repetition, resource.range);
+            all.extend(known.map(|known| KnownBlock { resource: Some(name.clone()), ..known }));
+        }
+        for (name, call) in &instance.module.calls {
+            let known = block(&Item::Call(id, name.clone()), &call.repetition, call.range);
+            all.extend(known.map(|known| KnownBlock { call: Some(name.clone()), ..known }));
+        }
+    }
+
+    /// What an output of the root module comes from, at present.
+    pub fn output_uses(&self, name: &str) -> BTreeSet<Dependency> {
+        let item = Item::Output(0, name.into());
+        self.demand(&item);
+        self.values.borrow().get(&item).map(|computed| computed.uses.to_set()).unwrap_or_default()
+    }
+
+    /// Computes the outputs, variables, locals and checks of every module again that were forgotten.
+    pub fn complete(&self) {
+        for (id, instance) in self.modules.borrow().iter().enumerate() {
+            let module = &instance.module;
+            let mut ready = self.ready.borrow_mut();
+            ready.extend(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
+            ready.extend(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
+            ready.extend(module.locals.keys().map(|name| Item::Local(id, name.clone())));
+            ready.extend(module.checks.keys().map(|name| Item::Check(id, name.clone())));
+        }
+        self.run();
+    }
+
+    /// The problems of everything but objects, each once, in the order of the files.
+    pub fn general_problems(&self) -> Diagnostics {
+        let mut all = self.diagnostics.borrow().clone();
+        let problems = self.problems.borrow();
+        let general = problems.iter().filter(|(item, _)| !matches!(item, Item::Object(..) | Item::After(..)));
+        general.for_each(|(_, own)| all.extend(own.clone()));
+        all.sort();
+        all
+    }
+
+    fn demand(&self, item: &Item) {
+        if !self.is_computed(item) {
+            self.ready.borrow_mut().push(item.clone());
+            self.run();
+        }
+    }
+
+    pub(super) fn computing(&self, item: &Item) -> Computing {
+        // What is in a module is what its call gives.
+        let caller = self.module(item.module()).caller.clone();
+        let reads = caller.map(|(caller, call)| Stop::Item(Item::Call(caller, call))).into_iter().collect();
+        Computing { reads, problems: Diagnostics::default() }
+    }
+
+    pub(super) fn has_read(&self, what: Stop) {
+        if let Some(computing) = &mut *self.computing.borrow_mut() {
+            computing.reads.insert(what);
+        }
+    }
+
+    pub(super) fn keep(&self, item: &Item, computing: Computing) {
+        let Computing { reads, problems } = computing;
+        if problems != Diagnostics::default() {
+            self.problems.borrow_mut().insert(item.clone(), problems);
+        }
+        let mut readers = self.readers.borrow_mut();
+        for read in reads {
+            readers.entry(read).or_default().insert(item.clone());
+        }
+    }
+
+    /// Forgets what was computed from something.
+    fn forget(&self, changed: Stop) {
+        let mut open = vec![changed];
+        while let Some(stop) = open.pop() {
+            let readers = self.readers.borrow_mut().remove(&stop).unwrap_or_default();
+            open.extend(readers.into_iter().filter(|item| self.remove(item)).map(Stop::Item));
+        }
+    }
+
+    /// Whether it was computed.
+    fn remove(&self, item: &Item) -> bool {
+        self.problems.borrow_mut().remove(item);
+        match item {
+            Item::Call(..) | Item::Resource(..) => {
+                let removed = self.instances.borrow_mut().remove(item);
+                let count = removed.as_ref().map_or(0, |instances| instances.known().len());
+                *self.instance_count.borrow_mut() -= count;
+                removed.is_some()
+            }
+            Item::Object(..) => self.objects.borrow_mut().remove(item).is_some(),
+            _ => self.values.borrow_mut().remove(item).is_some(),
+        }
+    }
+}
