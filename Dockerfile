@@ -26,6 +26,7 @@ COPY crates/cty/Cargo.toml crates/cty/
 COPY crates/hcl/Cargo.toml crates/hcl/
 COPY crates/language/Cargo.toml crates/language/
 COPY crates/configuration/Cargo.toml crates/configuration/
+COPY crates/terraform/Cargo.toml crates/terraform/
 RUN mkdir -p src benches tests/local tests/cluster tests/simulation \
     && echo 'fn main() {}' | tee src/main.rs benches/local.rs benches/providers.rs benches/cluster.rs benches/hostile.rs \
         tests/local/main.rs tests/cluster/main.rs tests/simulation/main.rs \

@@ -200,6 +200,12 @@ pub struct FileArgs {
     /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
     #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
     pub plugin_dirs: Vec<PathBuf>,
+    /// The value of a variable of a Terraform configuration. Can be repeated.
+    #[arg(long = "var", value_name = "NAME=VALUE", hide_short_help = true)]
+    pub variables: Vec<String>,
+    /// A file with values of variables of a Terraform configuration. Can be repeated.
+    #[arg(long = "var-file", value_name = "FILE", hide_short_help = true)]
+    pub variable_files: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, Args)]

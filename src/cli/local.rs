@@ -13,18 +13,22 @@ use super::inputs::Inputs;
 use super::options::Files;
 use super::other_records;
 use super::output::Console;
+use super::root_module::{self, NoProviders, RootModule};
 use super::view::{self, View};
 use drivers::hook::exec::ExecHooks;
 use drivers::kubernetes_object::{KubernetesObject, OwnerScope};
 use drivers::provider::ConfigurationMode;
 use drivers::{ProviderOptions, Providers, PublishedFiles, Reattach, Registry};
-use engine::load::{self, Config, Coverage, Instance, STDIN, SourcePaths};
+use engine::load::{self, Config, Coverage, GivenSource, Instance, STDIN, SourcePaths};
 use engine::plan::{ObjectBlock, PlanOptions, ResponseCache, RunningStep};
 use model::data::StringData;
 use model::text::counted;
 use model::{
-    Change, DataRef, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value, errors,
+    Change, DataRef, Diagnostic, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value,
+    errors,
 };
+use sha2::{Digest as _, Sha256};
+
 use process::{Random as _, SystemClock, SystemRandom};
 use runtime::execute::{self, Engine, HolderState, Limits, Recovery};
 use runtime::pipeline;
@@ -78,6 +82,8 @@ pub struct DesiredState {
     pub data: BTreeMap<DataRef, Arc<StringData>>,
     /// What the given sources cover.
     pub coverage: Coverage,
+    /// The Terraform configuration, whose objects are added when its providers can be asked.
+    pub modules: Option<RootModule>,
 }
 
 /// The files and the records at a moment at which another process may be working on them.
@@ -102,10 +108,10 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
     let engine = view::planning_engine(drivers(files, owner).await?, limits);
     let Some(snapshot) = snapshot else {
-        return Ok(View { engine, inputs: merge_inputs(desired, LoadedRecords::default()) });
+        return Ok(View { engine, inputs: merge_inputs(with_modules(desired), LoadedRecords::default()) });
     };
     let desired = in_namespace(desired, snapshot.namespace, files)?;
-    let mut inputs = merge_inputs(desired, snapshot.loaded);
+    let mut inputs = merge_inputs(with_modules(desired), snapshot.loaded);
     // A read-only command cannot resolve intents.
     let resolution = if snapshot.in_use { "another process is using the state file" } else { INTERRUPTED };
     inputs.hold_open_intents(resolution);
@@ -115,6 +121,7 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
 /// Reads the files and the records like [`inspect`], with the steps that another process runs.
 pub fn observe(files: &Files) -> anyhow::Result<Observation> {
     let (desired, snapshot) = read_with_records(files);
+    let desired = without_modules(desired, "ui");
     let Some(snapshot) = snapshot? else {
         let inputs = merge_inputs(desired, LoadedRecords::default());
         return Ok(Observation { inputs, running: Vec::new(), owner: "state:none".to_owned() });
@@ -199,7 +206,7 @@ pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let drivers = drivers(files, state.owner()).await?;
     let directory = hook_directory(files, &loaded.given);
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
-    Ok(LockedState { engine, desired, loaded, state })
+    Ok(LockedState { engine, desired: with_modules(desired), loaded, state })
 }
 
 /// The same for a saved plan. No intents are resolved, because none were when the plan was made. `check` runs before
@@ -217,7 +224,7 @@ pub async fn open_for_saved_plan(
     let desired = in_namespace(read(files), Some(inputs.config.namespace.to_string()), files)?;
     let loaded = state.load_all()?;
     let directory = hook_directory(files, &loaded.given);
-    let mut inputs = self::merge_inputs(desired, loaded);
+    let mut inputs = self::merge_inputs(with_modules(desired), loaded);
     check(&inputs)?;
     inputs.hold_open_intents(INTERRUPTED);
     let state = Arc::new(state);
@@ -229,7 +236,7 @@ pub async fn open_for_saved_plan(
 /// Checks manifests as far as possible without records, a cluster or credentials. All objects count as new, so a
 /// reported problem does not depend on existing objects. Providers are installed and started, but not configured.
 pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validation> {
-    let desired = read(files);
+    let desired = with_modules(read(files));
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let drivers =
         Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, ConfigurationMode::Check)?)).offline();
@@ -266,13 +273,62 @@ pub fn read(files: &Files) -> DesiredState {
         return DesiredState::default();
     }
     let paths = source_paths(files);
-    let load::LoadedSource { mut config, namespace, diagnostics, digest, given, data } =
-        load::read(&files.sources, &paths);
+    let (modules, sources): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.sources.iter().cloned().partition(|path| root_module::is_in(path));
+    let load::LoadedSource { mut config, namespace, diagnostics, digest, given, data } = load::read(&sources, &paths);
     let problems = config.source_problems().chain(&diagnostics).cloned().collect();
     // While there is an error, no object is destroyed because its manifest is missing.
     config.incomplete.extend(errors(&diagnostics).cloned());
-    let coverage = Coverage::new(paths, given).pruning(files.prune);
-    DesiredState { config, namespace, problems, digest, data, coverage }
+    let mut desired = DesiredState { config, namespace, problems, digest, data, ..DesiredState::default() };
+    let given = given.into_iter().chain(modules.iter().map(|path| given_module(path, &paths))).collect();
+    add_modules(&mut desired, &modules, files, &paths);
+    desired.coverage = Coverage::new(paths, given).pruning(files.prune);
+    desired
+}
+
+/// A directory with a Terraform configuration. If it has no objects any more, they are to be destroyed.
+fn given_module(path: &Path, paths: &SourcePaths) -> GivenSource {
+    let name = path.to_string_lossy().into_owned();
+    GivenSource { name, absolute: paths.absolute(path), missing: None, is_empty: false, has_files: true }
+}
+
+/// Reads the Terraform configuration, if there is one.
+fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, paths: &SourcePaths) {
+    let [directory] = modules else {
+        if let [first, second, ..] = modules {
+            let what = format!("`{}` and `{}` are both Terraform configurations", first.display(), second.display());
+            let problem = Diagnostic::general(Reason::SourceIncomplete, what);
+            let problem = problem.hint("use a command and a state file for each, or call both as modules of a third");
+            desired.config.incomplete.push(problem.clone());
+            desired.problems.push(problem);
+        }
+        return;
+    };
+    let root_module::Read { module, problems } = root_module::read(directory, &files.variables, paths);
+    desired.config.incomplete.extend(errors(&problems).cloned());
+    desired.problems.extend(problems);
+    if let Some(module) = &module {
+        desired.digest = Sha256::digest([desired.digest, module.digest].concat()).into();
+    }
+    desired.modules = module;
+}
+
+/// Adds the objects of the Terraform configuration to the desired state.
+fn with_modules(mut desired: DesiredState) -> DesiredState {
+    if let Some(module) = desired.modules.take() {
+        module.add_to(&mut desired.config, Arc::new(NoProviders));
+    }
+    desired
+}
+
+/// The desired state for a command that cannot run Terraform configurations.
+pub fn without_modules(mut desired: DesiredState, command: &str) -> DesiredState {
+    if desired.modules.take().is_some() {
+        let refused = root_module::refused(command);
+        desired.config.incomplete.push(refused.clone());
+        desired.problems.push(refused);
+    }
+    desired
 }
 
 pub fn source_paths(files: &Files) -> SourcePaths {

@@ -10,6 +10,7 @@ use super::args::{
 };
 use super::failure::Failure;
 use super::other_records;
+use super::root_module::{self, Variables};
 use model::Address;
 use runtime::execute::Limits;
 use runtime::store::StateFile;
@@ -39,6 +40,8 @@ pub struct Files {
     pub kubeconfig: Option<PathBuf>,
     /// Filesystem mirrors that take precedence over other installation methods; if empty, those of the environment.
     pub plugin_dirs: Vec<PathBuf>,
+    /// The values of variables of a Terraform configuration.
+    pub variables: Variables,
 }
 
 /// A namespace of a cluster.
@@ -92,15 +95,18 @@ impl Target {
         Ok(Self::Cluster(Cluster::new(args.cluster)))
     }
 
-    /// Returns files for `-f` and `--state`, and if `purlin.db` is in the working directory and neither `--context` nor
+    /// Returns files for `-f` and `--state`, and if a Terraform configuration or `purlin.db` is in the working directory and neither `--context` nor
     /// `-n` is set; otherwise the cluster.
     pub fn from_args(args: TargetArgs) -> Self {
         Self::from_args_in(args, Path::new(""))
     }
 
     fn from_args_in(args: TargetArgs, directory: &Path) -> Self {
-        let TargetArgs { files, cluster } = args;
+        let TargetArgs { mut files, cluster } = args;
         let cluster_named = cluster.context.is_some() || cluster.namespace.is_some();
+        if files.filenames.is_empty() && !cluster_named && root_module::is_in(directory_or_here(directory)) {
+            files.filenames.push(directory_or_here(directory).to_owned());
+        }
         let files_named = !files.filenames.is_empty() || files.state.is_some();
         // With a backup alone, the command reports that the state file is missing.
         let state = directory.join(DEFAULT_STATE);
@@ -141,12 +147,17 @@ impl Target {
     }
 }
 
+fn directory_or_here(directory: &Path) -> &Path {
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+}
+
 impl Files {
     pub fn new(files: FileArgs, kubeconfig: Option<PathBuf>) -> Self {
         let is_state_named = files.state.is_some();
         let state = files.state.unwrap_or_else(|| PathBuf::from(DEFAULT_STATE));
         let plugin_dirs = files.plugin_dirs;
-        Self { sources: files.filenames, prune: false, state, is_state_named, kubeconfig, plugin_dirs }
+        let variables = Variables { values: files.variables, files: files.variable_files };
+        Self { sources: files.filenames, prune: false, state, is_state_named, kubeconfig, plugin_dirs, variables }
     }
 
     #[must_use]

@@ -15,6 +15,7 @@ use super::VERSION;
 use super::failure::Failure;
 use super::inputs::{Inputs, PlanResult};
 use super::options::Files;
+use super::root_module::Variables;
 use engine::load::{Expansion, InstanceKeys};
 use model::text::hex;
 use process::private_file;
@@ -129,7 +130,8 @@ impl SavedPlan {
 
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
         let (sources, state) = (self.sources.clone(), self.state.clone());
-        Files { sources, prune: self.prune, state, is_state_named: true, kubeconfig, plugin_dirs }
+        let variables = Variables::default();
+        Files { sources, prune: self.prune, state, is_state_named: true, kubeconfig, plugin_dirs, variables }
     }
 
     /// Returns an error if the manifests or records have changed since the plan was saved.

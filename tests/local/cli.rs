@@ -34,5 +34,6 @@ mod saved;
 mod selecting;
 mod sources;
 mod state;
+mod terraform;
 mod text_output;
 mod type_changes;

@@ -16,6 +16,7 @@ const PURITY: &[(&str, bool)] = &[
     ("runtime/execute/schedule", true),
     ("runtime/reconcile", true),
     ("migrate", true),
+    ("terraform", true),
     ("controller/ui/observed", true),
     ("controller/ui/snapshot", true),
 ];

@@ -39,7 +39,7 @@ impl Diagnostics {
     }
 }
 
-/// What tells a problem from another. When nothing is left of the budget, every further expression says so.
+/// What makes a problem another one. When nothing is left of the budget, every further expression says so.
 fn place(diagnostic: &Diagnostic) -> (Range, &str, &str) {
     let is_over = diagnostic.summary == "Evaluation stopped";
     let range = if is_over { Range::default() } else { diagnostic.range };

@@ -30,7 +30,7 @@ use hcl::Range;
 use language::{Budget, Failure, Files};
 
 use compiled::{Compiled, Place};
-pub use demand::{BlockKeys, KnownBlock};
+pub use demand::{BlockKeys, KeyKind, KnownBlock};
 use expansion::Instances;
 pub use imports::ImportRequest;
 pub use inputs::{Input, values_of_file};

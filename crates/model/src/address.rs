@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::qualified;
 use super::shared::{self, Text};
 
 /// The instance of a family. Sorted as: none, all, indexes by value, keys by byte.
@@ -51,14 +52,25 @@ impl Address {
         Self::single(format!("{DATA}{name}"))
     }
 
-    /// Whether this is the address of a DataSource.
+    /// Whether this is the address of a DataSource, or of a data source of Terraform's.
     pub fn is_data(&self) -> bool {
-        self.name.starts_with(DATA)
+        qualified::in_module(&self.name).starts_with(DATA)
     }
 
-    /// Returns the `metadata.name` of the Resource or DataSource.
+    /// Returns the `metadata.name` of the Resource or DataSource, or what a Terraform configuration names it.
     pub fn object_name(&self) -> &str {
         self.name.strip_prefix(DATA).unwrap_or(&self.name)
+    }
+
+    /// Whether this is an address of Terraform's: that of a resource, which is its type and its name, or of a module call.
+    pub fn is_qualified(&self) -> bool {
+        self.object_name().contains('.')
+    }
+
+    /// The module calls around an object of Terraform's, without the keys of the last one: `module.a` and `module.a[0].module.b`
+    /// around `module.a[0].module.b["x"].aws_vpc.main`.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        qualified::calls(&self.name)
     }
 
     pub fn kind(&self) -> &'static str {
@@ -100,6 +112,16 @@ impl Address {
     }
 }
 
+impl InstanceKey {
+    /// Reads what stands in brackets.
+    pub(super) fn parse(inner: &str) -> Option<Self> {
+        match inner.starts_with('"') {
+            true => serde_json::from_str::<String>(inner).ok().map(|key| Self::Key(key.into())),
+            false => inner.parse().ok().map(Self::Index),
+        }
+    }
+}
+
 impl fmt::Display for InstanceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -128,6 +150,9 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         let invalid = || InvalidAddress(text.to_owned());
+        if let Some((name, key)) = qualified::split(text) {
+            return Ok(Self { name: name.into(), key });
+        }
         let (name, rest) = match text.find('[') {
             Some(at) => text.split_at(at),
             None => (text, ""),
@@ -141,11 +166,7 @@ impl FromStr for Address {
             InstanceKey::None
         } else {
             let inner = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')).ok_or_else(invalid)?;
-            if inner.starts_with('"') {
-                InstanceKey::Key(serde_json::from_str::<String>(inner).map_err(|_| invalid())?.into())
-            } else {
-                InstanceKey::Index(inner.parse().map_err(|_| invalid())?)
-            }
+            InstanceKey::parse(inner).ok_or_else(invalid)?
         };
         Ok(Self { name: name.into(), key })
     }
@@ -219,9 +240,34 @@ mod tests {
         for text in ["web", "web[0]", r#"web["blue"]"#, r#"web["a\"]["]"#, "data.web", r#"data.web["a"]"#, "data"] {
             assert_eq!(text.parse::<Address>().map(|a| a.to_string()).as_deref(), Ok(text));
         }
-        for text in ["", "Web", "web[", "web[x]", "web[-1]", "web[\"a]", "a.b", "data.", "data.a.b"] {
+        for text in ["", "Web", "web[", "web[x]", "web[-1]", "web[\"a]", "a.b.c", "data.", "data.a.", ".a", "a.-b"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn addresses_of_terraform_have_the_module_and_the_type_in_the_name() {
+        let parsed = |text: &str| text.parse::<Address>().map(|address| (address.name.to_string(), address.key));
+        let key = |key: &str| InstanceKey::Key(key.into());
+        for (text, name, expected) in [
+            ("aws_vpc.main", "aws_vpc.main", InstanceKey::None),
+            ("aws_vpc.main[0]", "aws_vpc.main", InstanceKey::Index(0)),
+            (r#"data.aws_ami.A_b-1["x.y]"]"#, "data.aws_ami.A_b-1", key("x.y]")),
+            ("module.a", "module.a", InstanceKey::None),
+            (r#"module.a["x.module.y"].module.b[3].t.n["k"]"#, r#"module.a["x.module.y"].module.b[3].t.n"#, key("k")),
+            ("module.a.data.t.n", "module.a.data.t.n", InstanceKey::None),
+        ] {
+            assert_eq!(parsed(text), Ok((name.to_owned(), expected)));
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+            assert!(Address::single(name).is_qualified());
+        }
+        for text in ["module.", "module.a.", "module.a[x].t.n", "module.a.t", "t.n.m", "t.n[", "data.t.n.m"] {
+            assert!(parsed(text).is_err(), "{text}");
+        }
+        assert!(Address::single("module.a[0].data.t.n").is_data() && !Address::single("module.data.t.n").is_data());
+        let inner = Address::single(r#"module.a["]."].module.b[3].t.n"#);
+        assert_eq!(inner.groups().collect::<Vec<_>>(), ["module.a", r#"module.a["]."].module.b"#]);
+        assert!(!Address::single("web").is_qualified() && !Address::data("web").is_qualified());
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Diagnostic {
     /// Returns the text without the source and the address, for a condition of the object.
     pub fn message(&self) -> String {
         let mut text = String::new();
-        if let Some(path) = &self.path {
+        if let Some(path) = self.path.as_ref().filter(|path| !path.0.is_empty()) {
             text.push_str(&format!("{path}: "));
         }
         text.push_str(&self.summary);

@@ -25,6 +25,7 @@ pub mod kube_names;
 pub mod number;
 pub mod path;
 pub mod provider;
+mod qualified;
 pub mod quota;
 pub mod read_result;
 pub mod reason;

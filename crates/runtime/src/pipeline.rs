@@ -20,8 +20,8 @@ use engine::graph::{self, ActionGraph};
 use engine::load::Config;
 use engine::load::expression::PlanBudget;
 use engine::plan::moves::{self, Move, Moves, Takeovers};
-use engine::plan::{Plan, PlanOptions, Planner, ResponseCache};
-use model::{Diagnostics, Recorded};
+use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Planner, ResponseCache};
+use model::{Address, Diagnostics, Reason, Recorded};
 
 pub use import::{ImportedObject, import};
 pub use providers::prepare;
@@ -87,6 +87,10 @@ async fn plan_within_budget(
             options.blocked.extend(held);
         }
         let now = after.as_ref().unwrap_or(recorded);
+        let undecided = undecided(&config, now, options.mode);
+        if !undecided.is_empty() {
+            options.to_mut().blocked.extend(undecided);
+        }
         let mut planner = Planner::new(&config, now, &options, &types);
         let used = run_calls(engine, &config, now, &mut planner, memo).await;
         if !planner.expansions().is_empty() {
@@ -103,4 +107,15 @@ async fn plan_within_budget(
         plan.diagnostics.extend(diagnostics.into_iter().chain(warnings).chain(of_providers).chain(unordered));
         return OrderedPlan { plan, graph, config, moves };
     }
+}
+
+/// The recorded objects of which the program does not know yet whether it has them. They are left as they are.
+fn undecided(config: &Config, recorded: &Recorded, mode: Mode) -> Vec<(Address, ObjectBlock)> {
+    let Some(program) = config.program.as_ref().filter(|_| mode == Mode::Normal) else { return Vec::new() };
+    let unknown = recorded.keys().filter(|address| address.is_qualified() && !config.instances.contains_key(*address));
+    let unknown = unknown.filter(|address| program.is_undecided(address));
+    let message = "left unchanged, because Purlin cannot determine whether it is still configured".to_owned();
+    unknown
+        .map(|address| (address.clone(), ObjectBlock { reason: Reason::Waiting, message: message.clone() }))
+        .collect()
 }

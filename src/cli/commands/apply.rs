@@ -14,7 +14,7 @@ use crate::cli::progress::Reporter;
 use crate::cli::run::RunResults;
 use crate::cli::saved::SavedPlan;
 use crate::cli::signals::ShutdownMode;
-use crate::cli::{run, show};
+use crate::cli::{outputs, run, show};
 use engine::plan::Mode;
 use engine::plan::render::Detail;
 use engine::plan::render::summary::Counts;
@@ -53,11 +53,31 @@ async fn carry_out(
     if purpose.mode == Mode::Destroy {
         local::require_state_file(files)?;
     }
-    let Some(session) = local::open_and_recover(files, planning.limits, doing.yes, console).await? else {
+    let Some(mut session) = local::open_and_recover(files, planning.limits, doing.yes, console).await? else {
         return Ok(Exit::Problems);
     };
-    let planned = session.inputs.plan(&session.engine, planning, purpose).await?;
-    confirm_and_apply(session, planned, doing, doing.yes, console).await
+    loop {
+        let planned = session.inputs.plan(&session.engine, planning, purpose.clone()).await?;
+        if planned.config.program.is_none() || planned.destroys {
+            return confirm_and_apply(session, planned, doing, doing.yes, console).await;
+        }
+        let (config, inputs) = (Arc::clone(&planned.config), session.inputs.clone());
+        let (engine, state) = (Arc::clone(&session.engine), Arc::clone(&session.state));
+        let goes_on = config.is_pending() && planned.has_steps();
+        let exit = confirm_and_apply(session, planned, doing, doing.yes, console).await?;
+        let recorded = state.load_all()?.records;
+        if goes_on && matches!(exit, Exit::Success | Exit::Changes) {
+            console.notice("Planning again: the number of some objects is known now.");
+            session = Session { engine, inputs: Inputs { recorded, ..inputs }, state };
+            continue;
+        }
+        if doing.output == Format::Text {
+            let mut text = console.text();
+            outputs::write(&outputs::recorded(&config, &recorded, &inputs.namespace), &mut text);
+            console.print(&text)?;
+        }
+        return Ok(exit);
+    }
 }
 
 /// Applies a saved plan without confirmation, because the user has already seen it.

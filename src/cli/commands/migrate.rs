@@ -21,6 +21,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
+use crate::cli::root_module::Variables;
 use check::{Check, Checked};
 use drivers::provider::ConfigurationMode;
 use engine::load::{self, Config};
@@ -38,6 +39,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
         is_state_named: true,
         kubeconfig: None,
         plugin_dirs: args.plugin_dirs.clone(),
+        variables: Variables::default(),
     };
     require_new(&args)?;
     let text = state_text(&args.state)?;

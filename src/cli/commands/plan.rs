@@ -55,6 +55,10 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         console.notice("The plan was not saved, because it has errors.");
         return Ok(exit);
     }
+    if planned.config.program.is_some() {
+        let hint = "`purlin apply` shows the plan before it changes anything";
+        return Err(Failure::hinted("a plan of a Terraform configuration cannot be saved yet", hint));
+    }
     let saved = SavedPlan::new(&files, &view.inputs, ManuallyDrop::into_inner(planned))?;
     ManuallyDrop::new(saved).write(out)?;
     console.notice(&format!("Saved the plan. To apply exactly these changes: purlin apply {}", out.display()));

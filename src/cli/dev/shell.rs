@@ -186,7 +186,7 @@ impl DevSession {
     }
 
     fn read_files(&mut self) -> Signal {
-        let desired = local::read(&self.files);
+        let desired = local::without_modules(local::read(&self.files), "dev");
         let mut desired = match local::in_namespace(desired, Some(self.namespace.clone()), &self.files) {
             Ok(desired) => desired,
             Err(error) => {

@@ -43,6 +43,7 @@ impl History {
             is_state_named: true,
             kubeconfig: None,
             plugin_dirs: Vec::new(),
+            variables: purlin::cli::root_module::Variables::default(),
         };
         let described = |planned: &OrderedPlan| {
             let OrderedPlan { plan, graph, config, moves } = planned;

@@ -6,13 +6,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use cty::Value;
+use cty::{Type, Value};
 use hcl::Range;
 
 use super::expansion::{Instances, Keys};
 use super::item::{Item, ModuleId};
 use super::uses::Dependency;
-use super::{Evaluation, Object, Stop};
+use super::{Evaluation, Object, Presence, Stop};
 use crate::address::{InstanceAddress, Key, ModulePath, ResourceAddress, ResourceName};
 use crate::diagnostics::Diagnostics;
 use crate::module::Repetition;
@@ -34,14 +34,43 @@ pub struct KnownBlock {
     pub resource: Option<ResourceName>,
     /// The name of the module call.
     pub call: Option<Arc<str>>,
-    /// Whether the instances have keys.
-    pub is_keyed: bool,
+    /// What the keys are.
+    pub kind: KeyKind,
     /// The instances.
     pub keys: BlockKeys,
     /// The objects that the keys come from.
     pub uses: BTreeSet<Dependency>,
     /// The place of the expression of the keys, or that of the block.
     pub range: Range,
+}
+
+/// What the keys of the instances of a block are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// There is one instance, without a key.
+    Once,
+    /// One instance without a key, or none.
+    Enabled,
+    /// Numbers from 0.
+    Count,
+    /// Texts.
+    ForEach,
+}
+
+impl KeyKind {
+    fn of(repetition: &Repetition) -> Self {
+        match repetition {
+            Repetition::Once => Self::Once,
+            Repetition::Enabled(_) => Self::Enabled,
+            Repetition::Count(_) => Self::Count,
+            Repetition::ForEach(_) => Self::ForEach,
+        }
+    }
+
+    /// Whether the instances have keys.
+    pub fn has_keys(self) -> bool {
+        matches!(self, Self::Count | Self::ForEach)
+    }
 }
 
 /// The instances of a block or call.
@@ -85,6 +114,9 @@ impl Evaluation {
     /// Sets the value of an object, or takes it back. What was computed from another value is forgotten.
     pub fn set(&self, address: &InstanceAddress, value: Option<&Value>) {
         let Some(Item::Object(module, name, _)) = self.item_at(address) else { return };
+        if !self.module(module).module.resources.contains_key(&name) {
+            return;
+        }
         let shape = self.shape(self.module(module).node, &name);
         let value = value.map(|value| shape.map_or_else(|| value.clone(), |shape| shape.block.mark(value)));
         if self.given.borrow().get(address) == value.as_ref() {
@@ -127,6 +159,14 @@ impl Evaluation {
         item.and_then(|item| self.problems.borrow().get(&item).cloned()).unwrap_or_default()
     }
 
+    /// The problems of the postconditions of an object, with the values that are set.
+    pub fn postconditions_of(&self, address: &InstanceAddress) -> Diagnostics {
+        let Some(Item::Object(module, name, key)) = self.item_at(address) else { return Diagnostics::default() };
+        let item = Item::After(module, name, key);
+        self.demand(&item);
+        self.problems.borrow().get(&item).cloned().unwrap_or_default()
+    }
+
     /// The keys of a resource block with the values that are set. `None` if the module has no such block.
     pub fn keys_of(&self, block: &ResourceAddress) -> Option<BlockKeys> {
         let module = self.reach(&block.module)?;
@@ -143,6 +183,25 @@ impl Evaluation {
         let item = Item::Call(module, call.clone());
         self.demand(&item);
         self.instances.borrow().get(&item).map(|instances| instances.block_keys())
+    }
+
+    /// As [`Evaluation::presence`], with the values that are set.
+    pub fn presence_now(&self, address: &InstanceAddress) -> Presence {
+        if let Some(module) = self.reach(&address.resource.module) {
+            let name = &address.resource.resource;
+            if self.module(module).module.resources.contains_key(name) {
+                self.demand(&Item::Resource(module, name.clone()));
+            }
+        }
+        self.presence(address)
+    }
+
+    /// The type of the values of an object. `None` if its schema is not known.
+    pub fn type_of(&self, address: &InstanceAddress) -> Option<Type> {
+        let Item::Object(module, name, _) = self.item_at(address)? else { return None };
+        let node = self.module(module).node;
+        self.module(module).module.resources.get(&name)?;
+        Some(self.shape(node, &name)?.ty)
     }
 
     /// The blocks and calls of all module instances that are known.
@@ -167,7 +226,7 @@ impl Evaluation {
                 module: instance.path.clone(),
                 resource: None,
                 call: None,
-                is_keyed: matches!(repetition, Repetition::Count(_) | Repetition::ForEach(_)),
+                kind: KeyKind::of(repetition),
                 keys: instances.block_keys(),
                 uses: instances.uses.to_set(),
                 range: repetition.expr().map_or(range, |expr| expr.range),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::expression::Variable;
 use super::provider_resolver::{BUILT_IN, ProviderResolver, prefix};
 use super::{
-    Expansion, Family, Instance, InstanceKeys, InstanceSelector, ProviderBinding, ProviderConfig, ProviderSpec,
-    Reference, Repetition,
+    Expansion, Family, Instance, InstanceKeys, InstanceSelector, Program, ProviderBinding, ProviderConfig,
+    ProviderSpec, Reference, Repetition,
 };
 use model::{Address, Diagnostic, Diagnostics, InstanceKey, Number, Path, ProviderUse, Segment, Value};
 
@@ -19,6 +19,8 @@ pub struct Config {
     pub instances: BTreeMap<Address, Arc<Instance>>,
     /// Every Resource with `count`, `forEach` or `enabled`, by name. Their known instances are in `instances`.
     pub families: BTreeMap<Arc<str>, Arc<Family>>,
+    /// A configuration in another language, whose Resources are among the others.
+    pub program: Option<Arc<dyn Program>>,
     /// By name.
     pub providers: BTreeMap<Arc<str>, Arc<ProviderSpec>>,
     /// By name.
@@ -85,7 +87,8 @@ impl Config {
     #[must_use]
     pub fn expanded(&self, expansions: &BTreeMap<Arc<str>, InstanceKeys>) -> Self {
         let mut config = self.clone();
-        for (name, members) in expansions {
+        config.add_resources_of_program();
+        for (name, members) in expansions.iter().filter(|(name, _)| !Address::single((*name).clone()).is_qualified()) {
             let Some(family) = config.families.get_mut(name) else { continue };
             Arc::make_mut(family).expansion = Expansion::Known(members.clone());
             let made = family.instances();

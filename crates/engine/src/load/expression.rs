@@ -13,6 +13,7 @@ mod budget;
 mod convert;
 mod describe;
 mod evaluate;
+mod foreign;
 mod functions;
 mod hyphen;
 mod missing;
@@ -37,6 +38,7 @@ use program::Program;
 
 pub(crate) use access::kind;
 pub use budget::PlanBudget;
+pub use foreign::Foreign;
 pub(crate) use missing::instead_of_missing;
 pub use names::{is_identifier, path_expression};
 pub use reference::{InstanceSelector, Reference};
@@ -56,6 +58,8 @@ enum Node {
     Text(Arc<[Part]>),
     List(Arc<[Node]>),
     Map(Arc<[(Arc<str>, Node)]>),
+    /// An expression of another language.
+    Foreign(Arc<dyn Foreign>),
 }
 
 #[derive(Debug)]
@@ -118,6 +122,11 @@ pub trait Scope {
 impl Template {
     pub fn literal(value: Value) -> Self {
         Self(Node::Literal(value))
+    }
+
+    /// An expression of another language.
+    pub fn foreign(expression: Arc<dyn Foreign>) -> Self {
+        Self(Node::Foreign(expression))
     }
 
     /// Returns the value if the template has no expressions.
@@ -207,7 +216,7 @@ impl Node {
     fn is_computed(&self) -> bool {
         match self {
             Self::Literal(_) | Self::Path(_) => false,
-            Self::Program(_) => true,
+            Self::Program(_) | Self::Foreign(_) => true,
             Self::Text(parts) => parts.iter().any(|part| matches!(part, Part::Program(_))),
             Self::List(items) => items.iter().any(Self::is_computed),
             Self::Map(entries) => entries.iter().any(|(_, item)| item.is_computed()),
@@ -220,6 +229,7 @@ impl Node {
             Self::Literal(value) => out.push_str(&value.to_json_text()),
             Self::Path(access) => expression(out, &access.show_all()),
             Self::Program(program) => expression(out, &program.source),
+            Self::Foreign(foreign) => expression(out, &foreign.source()),
             Self::Text(parts) => {
                 out.push('(');
                 for part in parts.iter() {
@@ -267,6 +277,12 @@ impl Node {
                     (key.clone(), item.evaluate(scope, Some(&trail), problems))
                 };
                 return Value::map(entries.iter().map(entry));
+            }
+            Self::Foreign(foreign) => {
+                return foreign.evaluate(scope).unwrap_or_else(|found| {
+                    problems.extend(found);
+                    Value::Null
+                });
             }
             Self::Path(access) => access.read(scope).map_err(|problem| problem.within(&access.show_all(), 1)),
             Self::Program(program) => program.evaluate(scope),

@@ -76,7 +76,8 @@ fn not_boolean(instance: &Instance, condition: &Condition, value: &Value) -> Dia
 fn located(instance: &Instance, condition: &Condition, field: &str, mut problems: Diagnostics) -> Diagnostics {
     for problem in &mut problems {
         problem.address = Some(instance.address.clone());
-        problem.path = Some(condition.at.name(field));
+        // A problem at a place of its own, in another language, needs no path.
+        problem.path = problem.source.is_none().then(|| condition.at.name(field));
     }
     problems
 }

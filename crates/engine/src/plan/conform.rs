@@ -22,7 +22,8 @@ pub(super) fn below_config(path: &Path) -> Path {
 pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
     for problem in &mut problems {
         problem.address = Some(instance.address.clone());
-        if problem.path.is_some() || problem.reason != Reason::ProviderWarning {
+        // A problem at a place of its own, in another language, needs no path.
+        if problem.source.is_none() && (problem.path.is_some() || problem.reason != Reason::ProviderWarning) {
             problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
         }
     }

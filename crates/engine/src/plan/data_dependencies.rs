@@ -15,9 +15,7 @@ pub struct DataDependencies {
 impl DataDependencies {
     pub fn new(config: &Config) -> Self {
         let mut through = Self::default();
-        // Addresses of data sources are contiguous.
-        let from = config.instances.range(Address::data("")..).map(|(address, _)| address);
-        for address in from.take_while(|address| address.is_data()) {
+        for address in config.instances.keys().filter(|address| address.is_data()) {
             through.add_data_source(config, address, &mut BTreeSet::new());
         }
         through

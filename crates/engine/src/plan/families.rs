@@ -33,7 +33,7 @@ impl Families {
     /// Decides about junctions, and about objects whose family blocks them. `None` if planning continues.
     pub fn decide(&mut self, scope: &EvalScope<'_, '_>, id: Id) -> Option<Decision> {
         let input = scope.input;
-        let block = input.gate(id).and_then(|family| self.gate(scope, family));
+        let block = input.gates(id).into_iter().find_map(|family| self.gate(scope, family));
         let node = input.nodes[id];
         if input.is_junction(id) {
             return Some(match (node.family, block) {
@@ -107,7 +107,9 @@ fn evaluate(scope: &EvalScope<'_, '_>, family: &Family) -> Result<InstanceKeys, 
         Ok(RepetitionResult::Instances(members)) => Ok(members),
         Ok(RepetitionResult::Unknown(at)) => {
             let what = "its instances are known only after its dependencies are applied";
-            let waits = Diagnostic::warning(address, Reason::DependencyNotReady, what).at(at);
+            let waits = Diagnostic::warning(address, Reason::DependencyNotReady, what);
+            // In another language, the field has another name.
+            let waits = if address.is_qualified() { waits } else { waits.at(at) };
             let changing = targets().filter(|target| scope.decision(*target).is_some_and(|decision| decision.changed));
             Err(Box::new(Block::broken(waits).waiting_for(changing)))
         }

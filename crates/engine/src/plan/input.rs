@@ -9,8 +9,10 @@ use indexmap::IndexMap;
 
 use super::data_dependencies::DataDependencies;
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
-use crate::load::{Config, Expansion, Family, Instance, Reference};
-use model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Revision, Schema};
+use crate::load::{Config, Expansion, Family, Instance, Program, Reference};
+use model::{
+    Address, DeposedKey, Diagnostics, InstanceKey, Provider, Record, Recorded, RecordedObject, Revision, Schema,
+};
 
 /// The number of a node. Numbers of objects follow address order.
 pub(super) type Id = usize;
@@ -73,6 +75,8 @@ pub(super) struct PlanInput<'a> {
     pub running: BTreeMap<Id, &'a RunningStep>,
     /// Running destroys of deposed objects.
     pub running_deposed: BTreeMap<(Id, DeposedKey), &'a RunningStep>,
+    /// The problems that belong to no object, with the values of this round.
+    pub general: Diagnostics,
     /// Whether each node is selected. Empty when all are.
     pub selected: Vec<bool>,
     ids: IndexMap<&'a Address, ()>,
@@ -211,6 +215,11 @@ fn dense(number: usize) -> u32 {
 }
 
 impl<'a> PlanInput<'a> {
+    /// The configuration in another language.
+    pub fn program(&self) -> Option<&'a Arc<dyn Program>> {
+        self.config.program.as_ref().filter(|_| self.options.mode == Mode::Normal)
+    }
+
     /// `None` when no driver serves the type.
     pub fn schema(&self, id: Id) -> Option<Arc<Schema>> {
         let node = self.nodes[id];
@@ -249,6 +258,7 @@ impl<'a> PlanInput<'a> {
             missing: BTreeMap::new(),
             running: BTreeMap::new(),
             running_deposed: BTreeMap::new(),
+            general: Diagnostics::new(),
             selected: Vec::new(),
         };
         for running in options.running.iter().filter(|running| !running.record_only) {
@@ -292,10 +302,10 @@ impl<'a> PlanInput<'a> {
             self.recorded_dependencies.items.extend(target.map(dense));
         }
         // The expressions of the family decide whether an instance is destroyed.
-        if !node.desired
-            && let Some(gate) = self.gate(id)
-        {
-            self.refer_to_known(id, &gate.repetition().references);
+        if !node.desired {
+            for gate in self.gates(id) {
+                self.refer_to_known(id, &gate.repetition().references);
+            }
         }
     }
 
@@ -390,11 +400,24 @@ impl<'a> PlanInput<'a> {
         id >= self.objects
     }
 
-    /// The family whose expressions decide whether an object or a junction is desired.
+    /// The families whose expressions decide whether an object or a junction is desired. A group of Resources decides about
+    /// those that are not desired: those that are refer to it.
+    pub fn gates(&self, id: Id) -> Vec<&'a Arc<Family>> {
+        let node = &self.nodes[id];
+        let groups: Vec<&str> =
+            if self.is_junction(id) || node.desired { Vec::new() } else { node.address.groups().collect() };
+        let groups = groups.into_iter().filter_map(|group| self.config.families.get(group));
+        self.gate(id).into_iter().chain(groups.filter(|group| self.is_gate(group))).collect()
+    }
+
+    /// The family of an object or a junction, if its expressions decide whether that is desired.
     pub fn gate(&self, id: Id) -> Option<&'a Arc<Family>> {
-        let family = self.nodes[id].family?;
+        self.nodes[id].family.filter(|family| self.is_gate(family))
+    }
+
+    fn is_gate(&self, family: &Family) -> bool {
         let asked = self.options.mode == Mode::Normal && family.shared.is_desired();
-        (asked && (family.has_expressions() || !matches!(family.expansion, Expansion::Known(_)))).then_some(family)
+        asked && (family.has_expressions() || !matches!(family.expansion, Expansion::Known(_)))
     }
 
     /// Whether any instance of a Resource has a record, had one, or is being created.

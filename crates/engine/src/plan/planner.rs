@@ -124,7 +124,10 @@ impl<'a> Planner<'a> {
             }
         }
         let flags = self.flags.unwrap_or_else(|| inherit::effective(&[]));
-        assemble::assemble(&self.input, self.decisions, &flags)
+        let general = std::mem::take(&mut self.input.general);
+        let mut plan = assemble::assemble(&self.input, self.decisions, &flags);
+        plan.diagnostics.splice(0..0, general);
+        plan
     }
 
     /// Counts the undecided dependencies of each undecided node, and starts the nodes without any.
@@ -243,6 +246,9 @@ impl<'a> Planner<'a> {
     fn apply_constraints(&mut self) {
         self.close_gaps();
         self.rounds += 1;
+        if let Some(program) = self.input.program() {
+            self.input.general = program.problems(&EvalScope { input: &self.input, decisions: &self.decisions });
+        }
         let (flags, again) = constraints::apply(&self.input, &mut self.decisions);
         self.flags = Some(flags);
         self.is_final = again.is_empty();

@@ -198,6 +198,7 @@ impl PlanRequest {
         PlanPart {
             addresses: self.addresses.iter().filter(|address| of(address)).cloned().collect(),
             config: Arc::new(Config {
+                program: config.program.clone(),
                 namespace: config.namespace.clone(),
                 instances: only(&config.instances, of),
                 families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),

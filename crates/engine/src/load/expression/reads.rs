@@ -28,7 +28,7 @@ impl Node {
             }
         };
         match self {
-            Self::Literal(_) => {}
+            Self::Literal(_) | Self::Foreign(_) => {}
             Self::Path(access) => take(access),
             Self::Program(program) => {
                 let read = program.slots.iter().filter(|slot| slot.mode == ReadMode::Value);

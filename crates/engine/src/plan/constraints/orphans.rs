@@ -6,14 +6,17 @@
 use crate::plan::Mode;
 use crate::plan::decision::{Block, Decision, DeposedDecision};
 use crate::plan::input::{Id, PlanInput};
-use model::{Diagnostic, Reason, Record, Severity};
+use model::{Diagnostic, Reason, Record, Severity, has_errors};
 
 /// The objects without a manifest that would be destroyed or forgotten.
 pub(super) fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
     if !input.options.destroy_orphans || input.options.mode != Mode::Normal {
         return Vec::new();
     }
-    let Some(faulty) = (0..decisions.len()).find(|id| is_faulty(input, decisions, *id)) else { return Vec::new() };
+    let faulty = (0..decisions.len()).find(|id| is_faulty(input, decisions, *id));
+    if faulty.is_none() && !has_errors(&input.general) {
+        return Vec::new();
+    }
     let is_given_up = |id: &Id| {
         let node = input.nodes[*id];
         let removed = |decision: &Decision| {
@@ -33,7 +36,8 @@ pub(in crate::plan) fn is_faulty(input: &PlanInput<'_>, decisions: &[Option<Deci
     cannot_be_planned && node.desired && input.is_selected(id) && !input.options.blocked.contains_key(node.address)
 }
 
-fn kept(input: &PlanInput<'_>, id: Id, faulty: Id) -> Block {
-    let what = format!("not destroyed although its manifest is missing: `{}` has an error", input.address(faulty));
-    Block::frozen(Diagnostic::warning(input.address(id), Reason::SourceIncomplete, what)).waiting_for([faulty])
+fn kept(input: &PlanInput<'_>, id: Id, faulty: Option<Id>) -> Block {
+    let cause = faulty.map_or_else(|| "the configuration".to_owned(), |faulty| format!("`{}`", input.address(faulty)));
+    let what = format!("not destroyed although its manifest is missing: {cause} has an error");
+    Block::frozen(Diagnostic::warning(input.address(id), Reason::SourceIncomplete, what)).waiting_for(faulty)
 }

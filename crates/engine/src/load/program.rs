@@ -1,0 +1,66 @@
+//! Configurations in another language, from which Resources come.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Config, Family, Instance, Scope};
+use model::{Address, Diagnostics, Value};
+
+/// A configuration in another language. It describes Resources whose expressions are [`super::expression::Foreign`]. Which
+/// there are may depend on the values of others: a program remembers the values that its expressions were last evaluated
+/// with, and gives the Resources that follow from them. The planner evaluates each repetition before it relies on one.
+pub trait Program: fmt::Debug + Send + Sync {
+    /// The Resources, as far as they are known.
+    fn resources(&self) -> ProgramResources;
+
+    /// Whether a recorded object that is not among the Resources may still be one of them: what decides this is not known.
+    fn is_undecided(&self, address: &Address) -> bool;
+
+    /// The problems that belong to no Resource, with the values of a plan.
+    fn problems(&self, scope: &dyn Scope) -> Diagnostics;
+
+    /// The values that the configuration gives, in order.
+    fn outputs(&self, scope: &dyn Scope) -> Vec<Output>;
+}
+
+/// The Resources of a program.
+#[derive(Debug, Default)]
+pub struct ProgramResources {
+    pub instances: Vec<Arc<Instance>>,
+    /// What is repeated: Resources, of whose instances the known ones are in `instances`, and groups of Resources, which
+    /// refer to the family of their group.
+    pub families: Vec<Arc<Family>>,
+}
+
+/// A value that a configuration gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    pub name: Arc<str>,
+    /// Marked if it is sensitive. `None`: an error took it away.
+    pub value: Option<Value>,
+}
+
+impl Config {
+    /// Adds a program and its Resources. Only one program can be added.
+    pub fn add_program(&mut self, program: Arc<dyn Program>) {
+        self.program = Some(program);
+        self.add_resources_of_program();
+        self.link();
+    }
+
+    /// Replaces the Resources of the program by those that are known now.
+    pub(super) fn add_resources_of_program(&mut self) {
+        let Some(program) = &self.program else { return };
+        let ProgramResources { instances, families } = program.resources();
+        // Those of other sources are only recorded, and stay.
+        self.instances.retain(|address, own| own.only_recorded || !address.is_qualified());
+        self.families.retain(|name, own| own.shared.only_recorded || !Address::single(name.clone()).is_qualified());
+        self.instances.extend(instances.into_iter().map(|instance| (instance.address.clone(), instance)));
+        self.families.extend(families.into_iter().map(|family| (family.shared.address.name.clone(), family)));
+    }
+
+    /// Whether there are Resources whose number is known only after an apply.
+    pub fn is_pending(&self) -> bool {
+        self.families.values().any(|family| family.is_pending())
+    }
+}

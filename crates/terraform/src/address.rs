@@ -1,0 +1,53 @@
+//! Addresses of the configuration and of the engine.
+
+use configuration::{InstanceAddress, Key, ModulePath, ResourceAddress, Target};
+use model::{Address, InstanceKey};
+
+/// The name that all instances of a block share.
+pub fn name(resource: &ResourceAddress) -> String {
+    resource.to_string()
+}
+
+/// The name of a module call as a group of Resources.
+pub fn call_name(module: &ModulePath, call: &str) -> String {
+    module.join(format!("module.{call}"))
+}
+
+/// The address of an instance.
+pub fn address(instance: &InstanceAddress) -> Address {
+    Address { name: name(&instance.resource).into(), key: instance.key.as_ref().map(key).unwrap_or_default() }
+}
+
+pub fn key(key: &Key) -> InstanceKey {
+    match key {
+        Key::Int(index) => InstanceKey::Index(*index),
+        Key::Text(text) => InstanceKey::Key(text.clone()),
+    }
+}
+
+/// The instance of an address. `None` if it is that of a module call, or none of Terraform's.
+pub fn instance(address: &Address) -> Option<InstanceAddress> {
+    let parsed = hcl::parse_traversal(hcl::Source::new(hcl::FileId(u32::MAX), "", &*address.name));
+    let Target { module, resource: Some((resource, None)) } = Target::parse(&parsed.value?)? else { return None };
+    let key = match &address.key {
+        InstanceKey::None | InstanceKey::All => None,
+        InstanceKey::Index(index) => Some(Key::Int(*index)),
+        InstanceKey::Key(text) => Some(Key::Text(text.clone())),
+    };
+    Some(InstanceAddress { resource: ResourceAddress { module, resource }, key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_come_back() {
+        for text in ["t.n", "data.t.n[3]", r#"module.a["x.y\"z"].module.b[0].t.n["k"]"#, r#"module.a["$${x}"].t.n"#] {
+            let parsed: Address = text.parse().unwrap();
+            assert_eq!(address(&instance(&parsed).unwrap()), parsed, "{text}");
+        }
+        assert_eq!(instance(&Address::single("module.a")), None);
+        assert_eq!(instance(&Address::single("web")), None);
+    }
+}

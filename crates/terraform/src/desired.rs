@@ -1,0 +1,329 @@
+//! The Resources of a configuration.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use configuration::module::IgnoreChanges;
+use configuration::{
+    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, ModulePath, Object, ResourceAddress,
+    Trigger,
+};
+use engine::load::{
+    self, Condition, DeletionPolicy, Expansion, Family, Instance, InstanceKeys, InstanceSelector, ProgramResources,
+    Reference, Repeat, Repetition, Template,
+};
+use model::{Address, IgnoredChange, Path, Segment, Source, Value};
+
+use crate::program::{Shared, Use};
+use crate::templates::{Attribute, Body, Keys, Postconditions, Repeated, keys_value, template};
+use crate::{address, problem};
+
+/// The blocks and calls that are known.
+pub struct Blocks {
+    resources: HashMap<ResourceAddress, KnownBlock>,
+    calls: BTreeMap<(ModulePath, Arc<str>), KnownBlock>,
+}
+
+impl Blocks {
+    pub fn of(evaluation: &Evaluation) -> Self {
+        let (mut resources, mut calls) = (HashMap::new(), BTreeMap::new());
+        for block in evaluation.blocks() {
+            match (&block.resource, &block.call) {
+                (Some(resource), _) => {
+                    let address = ResourceAddress { module: block.module.clone(), resource: resource.clone() };
+                    resources.insert(address, block);
+                }
+                (None, Some(call)) => drop(calls.insert((block.module.clone(), call.clone()), block)),
+                (None, None) => {}
+            }
+        }
+        Self { resources, calls }
+    }
+
+    /// The objects of dependencies, of which a whole block includes its instances.
+    pub fn uses(&self, dependencies: &BTreeSet<Dependency>) -> Vec<Use> {
+        let mut found = BTreeSet::new();
+        let mut add = |block: &ResourceAddress, key: Option<&Key>| {
+            let Some(known) = self.resources.get(block) else { return };
+            let instance = |key: Option<&Key>| InstanceAddress { resource: block.clone(), key: key.cloned() };
+            match (&known.keys, key) {
+                (_, None) if known.kind.has_keys() => found.insert(Use::Block(block.clone())),
+                (BlockKeys::Known(keys), key) if !keys.iter().any(|own| own.as_ref() == key) => false,
+                (BlockKeys::Known(_), key) => found.insert(Use::Instance(instance(key))),
+                (_, Some(_)) => found.insert(Use::Block(block.clone())),
+                (_, None) => found.insert(Use::Instance(instance(None))),
+            };
+        };
+        for dependency in dependencies {
+            match dependency {
+                Dependency::Resource(block, key) => add(block, key.as_ref()),
+                Dependency::Module { module, call, key } => {
+                    let inside =
+                        self.resources.keys().filter(|block| is_inside(&block.module, module, call, key.as_ref()));
+                    inside.for_each(|block| add(block, None));
+                }
+            }
+        }
+        let whole: BTreeSet<ResourceAddress> = found
+            .iter()
+            .filter_map(|one| if let Use::Block(block) = one { Some(block.clone()) } else { None })
+            .collect();
+        let is_single = |one: &Use| !matches!(one, Use::Instance(own) if whole.contains(&own.resource));
+        found.into_iter().filter(is_single).collect()
+    }
+
+    /// The module calls of dependencies whose instances depend on other objects.
+    fn groups(&self, dependencies: &BTreeSet<Dependency>) -> Vec<Address> {
+        let named = dependencies.iter().filter_map(|dependency| match dependency {
+            Dependency::Module { module, call, key } => Some((module, call, key.as_ref())),
+            Dependency::Resource(..) => None,
+        });
+        let mut found = Vec::new();
+        for (module, call, key) in named {
+            let own = |(other, name): &(ModulePath, Arc<str>)| {
+                (other == module && name == call) || is_inside(other, module, call, key)
+            };
+            let calls = self.calls.iter().filter(|(place, known)| own(place) && depends(known));
+            found.extend(calls.map(|((module, call), _)| Address::single(address::call_name(module, call))));
+        }
+        found
+    }
+
+    /// The module calls around something, whose instances depend on other objects.
+    fn groups_around(&self, path: &ModulePath) -> Vec<Address> {
+        let mut around = ModulePath::default();
+        let mut found = Vec::new();
+        for step in path.0.iter() {
+            if self.calls.get(&(around.clone(), step.name.clone())).is_some_and(depends) {
+                found.push(Address::single(address::call_name(&around, &step.name)));
+            }
+            around = around.child(&step.name, step.key.clone());
+        }
+        found
+    }
+
+    fn is_keyed(&self, block: &ResourceAddress) -> bool {
+        self.resources.get(block).is_some_and(|known| known.kind.has_keys())
+    }
+}
+
+/// Whether a module is one of a call, or inside one.
+fn is_inside(path: &ModulePath, module: &ModulePath, call: &Arc<str>, key: Option<&Key>) -> bool {
+    let depth = module.0.len();
+    let step = path.0.get(depth).filter(|_| path.0[..depth] == module.0[..]);
+    step.is_some_and(|step| step.name == *call && (key.is_none() || step.key.as_ref() == key))
+}
+
+/// Whether the instances depend on other objects, or are not known.
+fn depends(block: &KnownBlock) -> bool {
+    !block.uses.is_empty() || !matches!(block.keys, BlockKeys::Known(_))
+}
+
+/// The Resources, with the values that are set.
+pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
+    let state = shared.lock();
+    let evaluation = &state.evaluation;
+    let blocks = Blocks::of(evaluation);
+    let builder = Builder { shared, blocks: &blocks };
+    let mut all = ProgramResources::default();
+    for ((module, call), block) in &blocks.calls {
+        if depends(block) {
+            all.families.push(Arc::new(builder.family(block, Repeated::Call(module.clone(), call.clone()))));
+        }
+    }
+    for (address, block) in &blocks.resources {
+        if block.kind != KeyKind::Once {
+            all.families.push(Arc::new(builder.family(block, Repeated::Block(address.clone()))));
+        }
+        let BlockKeys::Known(keys) = &block.keys else { continue };
+        for key in keys {
+            let instance = InstanceAddress { resource: address.clone(), key: key.clone() };
+            let object = evaluation.configured(&instance);
+            all.instances.extend(object.map(|object| Arc::new(builder.instance(&object))));
+        }
+    }
+    all
+}
+
+struct Builder<'a> {
+    shared: &'a Arc<Shared>,
+    blocks: &'a Blocks,
+}
+
+impl Builder<'_> {
+    fn family(&self, block: &KnownBlock, of: Repeated) -> Family {
+        let own = of.address();
+        let uses: Arc<[Use]> = self.blocks.uses(&block.uses).into();
+        let mut groups = self.blocks.groups(&block.uses);
+        groups.extend(self.blocks.groups_around(&block.module));
+        let references: Arc<[Reference]> = self.references(&uses, groups, &[]).into();
+        let place = self.place(block.range);
+        let keys =
+            Keys { shared: Arc::clone(self.shared), of: of.clone(), kind: block.kind, uses, place: place.clone() };
+        let template = match &block.keys {
+            BlockKeys::Known(known) if block.uses.is_empty() => Template::literal(keys_value(block.kind, known)),
+            _ => template(keys),
+        };
+        let (repeat, enabled) = match block.kind {
+            KeyKind::Once | KeyKind::Enabled => (None, Some(template)),
+            KeyKind::Count => (Some(Repeat::Count(template)), None),
+            KeyKind::ForEach => (Some(Repeat::ForEach(template)), None),
+        };
+        let type_name = match &of {
+            Repeated::Block(address) => &*address.resource.kind,
+            Repeated::Call(..) => "",
+        };
+        let repetition = Repetition { repeat, enabled, import: None, references: references.clone() };
+        let shared = Instance {
+            references,
+            repetition: Some(Arc::new(repetition)),
+            ..self.plain(own.clone(), type_name, block.range)
+        };
+        let expansion = match &block.keys {
+            BlockKeys::Known(keys) => Expansion::Known(instance_keys(block.kind, keys)),
+            BlockKeys::Unknown => Expansion::Pending,
+            BlockKeys::Failed => Expansion::Failed(vec![problem::consequence(&own, place)]),
+        };
+        Family { shared: Arc::new(shared), expansion }
+    }
+
+    fn instance(&self, object: &Object) -> Instance {
+        let named: BTreeSet<Dependency> = object.uses.iter().chain(&object.depends_on).cloned().collect();
+        let uses: Arc<[Use]> = self.blocks.uses(&named).into();
+        let mut groups = self.blocks.groups(&named);
+        groups.extend(self.blocks.groups_around(&object.address.resource.module));
+        let lifecycle = &object.lifecycle;
+        let (triggers, targets): (Vec<_>, Vec<_>) =
+            lifecycle.replace_triggered_by.iter().map(|trigger| self.trigger(trigger)).unzip();
+        let body = || Body {
+            shared: Arc::clone(self.shared),
+            instance: object.address.clone(),
+            uses: uses.clone(),
+            place: self.place(object.range),
+        };
+        let conditions = self.has_postconditions(object).then(|| Condition {
+            condition: template(Postconditions(body())),
+            message: Template::literal(Value::from("the postcondition is not met")),
+            at: Path::of(&["postcondition"]),
+        });
+        let kind = &object.address.resource.resource.kind;
+        Instance {
+            config: template(body()),
+            references: self.references(&uses, groups, &targets).into(),
+            create_before_destroy: lifecycle.create_before_destroy,
+            prevent_destroy: lifecycle.prevent_destroy,
+            ignore_changes: ignored(&lifecycle.ignore_changes),
+            postconditions: conditions.into_iter().collect(),
+            triggers: triggers.into(),
+            deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { DeletionPolicy::Delete },
+            ..self.plain(address::address(&object.address), kind, object.range)
+        }
+    }
+
+    fn plain(&self, own: Address, type_name: &str, range: hcl::Range) -> Instance {
+        let origin = &self.shared.origin;
+        Instance {
+            generation: origin.generation,
+            source: self.place(range),
+            source_file: Some(origin.source.clone()),
+            ..Instance::plain(own, type_name)
+        }
+    }
+
+    fn place(&self, range: hcl::Range) -> Option<Source> {
+        problem::place(range, &self.shared.tree.sources, &self.shared.origin.directory)
+    }
+
+    fn has_postconditions(&self, object: &Object) -> bool {
+        let resource = &object.address.resource;
+        let written = self.shared.tree.nodes.iter().filter_map(|node| node.module.resources.get(&resource.resource));
+        written.into_iter().any(|written| !written.lifecycle.postconditions.is_empty())
+    }
+
+    fn references(&self, uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
+        let used = uses.iter().map(|one| match one {
+            Use::Instance(instance) => reference(address::address(instance), Path::default()),
+            Use::Block(block) => reference(Address::family(address::name(block)), Path::default()),
+        });
+        let groups = groups.into_iter().map(|group| reference(group, Path::default()));
+        let triggers =
+            triggers.iter().enumerate().map(|(index, target)| reference(target.clone(), trigger_path(index)));
+        let mut all: Vec<Reference> = used.chain(groups).chain(triggers).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// An entry of `replace_triggered_by`, and the object that it names.
+    fn trigger(&self, trigger: &Trigger) -> (load::Trigger, Address) {
+        let block = Address::family(address::name(&trigger.resource));
+        let target = match &trigger.key {
+            Some(key) => Address { key: address::key(key), ..block },
+            None if self.blocks.is_keyed(&trigger.resource) => block,
+            None => block.as_reference(),
+        };
+        let path: Vec<Segment> = trigger.path.iter().filter_map(segment).collect();
+        let depth = match path.is_empty() {
+            true => 0,
+            false => path.len() + usize::from(target.is_instance()),
+        };
+        let attribute = Attribute { of: target.clone(), path: Path(path) };
+        let suffix: String = if attribute.path.0.is_empty() { String::new() } else { format!(".{}", attribute.path) };
+        (load::Trigger { text: format!("{target}{suffix}").into(), path: template(attribute), depth }, target)
+    }
+}
+
+/// The place of an entry of `replace_triggered_by`, by which the engine finds its reference.
+fn trigger_path(index: usize) -> Path {
+    Path::of(&["spec", "lifecycle", "replaceTriggeredBy"]).index(index)
+}
+
+fn reference(target: Address, at: Path) -> Reference {
+    use model::InstanceKey;
+    let selector = match &target.key {
+        InstanceKey::None | InstanceKey::All => None,
+        InstanceKey::Index(index) => Some(Segment::Index(usize::try_from(*index).unwrap_or(usize::MAX))),
+        InstanceKey::Key(key) => Some(Segment::Name(key.clone())),
+    };
+    let selector = selector.map(InstanceSelector::Instance);
+    Reference { target, at, explicit: false, selector, segments: Arc::default() }
+}
+
+fn instance_keys(kind: KeyKind, keys: &[Option<Key>]) -> InstanceKeys {
+    let text = |key: &Option<Key>| match key {
+        Some(Key::Text(text)) => Some((text.clone(), Value::Bool(true))),
+        _ => None,
+    };
+    match kind {
+        KeyKind::Once | KeyKind::Enabled if keys.is_empty() => InstanceKeys::Disabled,
+        KeyKind::Once | KeyKind::Enabled => InstanceKeys::One,
+        KeyKind::Count => InstanceKeys::Count(keys.len() as u64),
+        KeyKind::ForEach => InstanceKeys::Keys(keys.iter().filter_map(text).collect()),
+    }
+}
+
+fn ignored(changes: &IgnoreChanges) -> Arc<[IgnoredChange]> {
+    match changes {
+        IgnoreChanges::None => Arc::default(),
+        IgnoreChanges::All => [IgnoredChange::All].into(),
+        IgnoreChanges::Paths(paths) => {
+            let path = |traversal: &hcl::Traversal| {
+                let root = Segment::Name(traversal.root.text.as_str().into());
+                IgnoredChange::At(Path(
+                    std::iter::once(root).chain(traversal.steps.iter().filter_map(segment)).collect(),
+                ))
+            };
+            paths.iter().map(path).collect()
+        }
+    }
+}
+
+/// A step as a part of a path. Splats have none.
+fn segment(step: &hcl::Step) -> Option<Segment> {
+    match step {
+        hcl::Step::Attribute(name) => Some(Segment::Name(name.text.as_str().into())),
+        hcl::Step::Index { key: hcl::Literal::String(key), .. } => Some(Segment::Name(key.as_str().into())),
+        hcl::Step::Index { key: hcl::Literal::Number(digits), .. } => digits.parse().ok().map(Segment::Index),
+        hcl::Step::Index { .. } | hcl::Step::Splat { .. } => None,
+    }
+}

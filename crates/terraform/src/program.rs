@@ -1,0 +1,176 @@
+//! The program: a configuration and the values that it was last evaluated with.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use configuration::{Dependency, Evaluation, InstanceAddress, Key, Presence, ResourceAddress, Settings, Tree};
+use engine::load::{Output, Program, ProgramResources, Scope};
+use model::{Address, Diagnostics, InstanceKey, Value};
+
+use crate::desired::{self, Blocks};
+use crate::schemas::{Schemas, World};
+use crate::{address, problem, value};
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The source of its objects, as records have it.
+    pub source: Arc<str>,
+    /// A number that changes with the configuration.
+    pub generation: i64,
+    /// What stands before the names of its files in messages.
+    pub directory: String,
+}
+
+/// A Terraform configuration as a program of the engine.
+#[derive(Debug)]
+pub struct Terraform(Arc<Shared>);
+
+/// What the expressions of a configuration have in common.
+pub struct Shared {
+    pub tree: Arc<Tree>,
+    pub origin: Origin,
+    state: Mutex<State>,
+}
+
+pub struct State {
+    pub evaluation: Evaluation,
+    /// The values of objects that are set, as the engine had them.
+    seen: HashMap<Address, Value>,
+}
+
+/// Objects whose values an expression needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    Instance(InstanceAddress),
+    /// All instances of a block with keys.
+    Block(ResourceAddress),
+}
+
+impl Terraform {
+    /// A configuration without errors. `settings` are those of its evaluation.
+    pub fn new(tree: Arc<Tree>, schemas: Arc<dyn Schemas>, settings: Settings, origin: Origin) -> Self {
+        let settings = Settings { on_demand: true, ..settings };
+        let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
+        let state = Mutex::new(State { evaluation, seen: HashMap::new() });
+        Self(Arc::new(Shared { tree, origin, state }))
+    }
+}
+
+impl Program for Terraform {
+    fn resources(&self) -> ProgramResources {
+        desired::resources(&self.0)
+    }
+
+    fn is_undecided(&self, recorded: &Address) -> bool {
+        let Some(instance) = address::instance(recorded) else { return false };
+        self.0.lock().evaluation.presence_now(&instance) == Presence::Undecided
+    }
+
+    fn problems(&self, scope: &dyn Scope) -> Diagnostics {
+        let mut state = self.0.lock();
+        for name in self.0.tree.root().outputs.keys() {
+            state.observe_all(scope, &|evaluation| evaluation.output_uses(name));
+        }
+        state.evaluation.complete();
+        problem::diagnostics(&state.evaluation.general_problems(), &self.0.tree.sources, &self.0.origin.directory)
+    }
+
+    fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {
+        let mut state = self.0.lock();
+        let output = |name: &Arc<str>| {
+            state.observe_all(scope, &|evaluation| evaluation.output_uses(name));
+            Output { name: name.clone(), value: state.evaluation.output(name).as_ref().map(value::to_model) }
+        };
+        self.0.tree.root().outputs.keys().map(output).collect()
+    }
+}
+
+impl Shared {
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state with the values of a scope.
+    pub fn observe(&self, uses: &[Use], scope: &dyn Scope) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        uses.iter().for_each(|one| state.observe(one, scope));
+        state
+    }
+}
+
+impl State {
+    fn observe(&mut self, one: &Use, scope: &dyn Scope) {
+        match one {
+            Use::Instance(instance) => {
+                let own = address::address(instance);
+                if let Some(value) = scope.object(&own) {
+                    self.see(instance, own, value);
+                }
+            }
+            Use::Block(resource) => {
+                let name = address::name(resource);
+                let whole = scope.object(&Address::single(name.as_str())).unwrap_or(Value::Unknown);
+                self.see_all(resource, &name.into(), whole);
+            }
+        }
+    }
+
+    /// Sets the values of all instances of a block.
+    fn see_all(&mut self, resource: &ResourceAddress, name: &Arc<str>, whole: Value) {
+        let mut see = |key: Key, value: Value| {
+            let instance = InstanceAddress { resource: resource.clone(), key: Some(key) };
+            let own = address::address(&instance);
+            self.see(&instance, own, value);
+        };
+        match whole {
+            Value::List(items) => {
+                items.iter().enumerate().for_each(|(index, item)| see(Key::Int(index as u64), item.clone()));
+            }
+            Value::Map(entries) => {
+                entries.iter().for_each(|(key, item)| see(Key::Text(key.clone()), item.clone()));
+            }
+            _ => {
+                let known: Vec<Address> = self.seen.keys().filter(|known| known.name == *name).cloned().collect();
+                for own in known {
+                    let key = match &own.key {
+                        InstanceKey::None | InstanceKey::All => None,
+                        InstanceKey::Index(index) => Some(Key::Int(*index)),
+                        InstanceKey::Key(text) => Some(Key::Text(text.clone())),
+                    };
+                    self.see(&InstanceAddress { resource: resource.clone(), key }, own, Value::Unknown);
+                }
+            }
+        }
+    }
+
+    pub fn see(&mut self, instance: &InstanceAddress, own: Address, value: Value) {
+        if self.seen.get(&own) == Some(&value) {
+            return;
+        }
+        let Some(ty) = self.evaluation.type_of(instance) else { return };
+        self.evaluation.set(instance, Some(&value::from_model(&value, &ty)));
+        self.seen.insert(own, value);
+    }
+
+    /// Sets the values that something uses. What it uses may depend on these values.
+    fn observe_all(&mut self, scope: &dyn Scope, uses: &dyn Fn(&Evaluation) -> BTreeSet<Dependency>) {
+        let mut before = BTreeSet::new();
+        loop {
+            let now = uses(&self.evaluation);
+            if now == before {
+                return;
+            }
+            let blocks = Blocks::of(&self.evaluation);
+            blocks.uses(&now).iter().for_each(|one| self.observe(one, scope));
+            before = now;
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,154 @@
+//! The expressions of a configuration, as the engine evaluates them.
+
+use std::sync::Arc;
+
+use configuration::{BlockKeys, InstanceAddress, KeyKind, ModulePath, ResourceAddress};
+use engine::load::expression::{Foreign, Variable};
+use engine::load::{Scope, Template};
+use model::{Address, Diagnostics, Path, Source, Value};
+
+use crate::program::{Shared, State, Use};
+use crate::{address, problem, value};
+
+/// The configuration of an object.
+#[derive(Debug)]
+pub struct Body {
+    pub shared: Arc<Shared>,
+    pub instance: InstanceAddress,
+    pub uses: Arc<[Use]>,
+    /// The place of the block.
+    pub place: Option<Source>,
+}
+
+/// The postconditions of an object.
+#[derive(Debug)]
+pub struct Postconditions(pub Body);
+
+/// The instances of a block or call.
+#[derive(Debug)]
+pub struct Keys {
+    pub shared: Arc<Shared>,
+    pub of: Repeated,
+    pub kind: KeyKind,
+    pub uses: Arc<[Use]>,
+    /// The place of the expression.
+    pub place: Option<Source>,
+}
+
+/// What is repeated.
+#[derive(Clone, Debug)]
+pub enum Repeated {
+    Block(ResourceAddress),
+    Call(ModulePath, Arc<str>),
+}
+
+/// An attribute of an object, or a whole one.
+#[derive(Debug)]
+pub struct Attribute {
+    pub of: Address,
+    pub path: Path,
+}
+
+impl Body {
+    fn own(&self) -> Address {
+        address::address(&self.instance)
+    }
+
+    fn failure(&self, state: &State) -> Diagnostics {
+        let own = self.own();
+        let problems = state.evaluation.problems_of(&self.instance);
+        match problems.errors.is_empty() {
+            true => vec![problem::consequence(&own, self.place.clone())],
+            false => problem::of_resource(&problems, &self.shared, &own),
+        }
+    }
+}
+
+impl Foreign for Body {
+    fn source(&self) -> String {
+        format!("{} {}", self.own(), self.shared.origin.generation)
+    }
+
+    fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+        let state = self.shared.observe(&self.uses, scope);
+        match state.evaluation.configured(&self.instance) {
+            Some(object) if !object.failed => Ok(value::to_config(&object.config)),
+            _ => Err(self.failure(&state)),
+        }
+    }
+}
+
+impl Foreign for Postconditions {
+    fn source(&self) -> String {
+        format!("postconditions of {}", self.0.source())
+    }
+
+    fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+        let body = &self.0;
+        let object = scope.variable(Variable::Itself).unwrap_or(Value::Unknown);
+        let mut state = body.shared.observe(&body.uses, scope);
+        let is_known = !object.has_unknown();
+        state.see(&body.instance, body.own(), object);
+        let problems = state.evaluation.postconditions_of(&body.instance);
+        if problems.errors.is_empty() {
+            return Ok(if is_known { Value::Bool(true) } else { Value::Unknown });
+        }
+        Err(problem::of_resource(&problems, &body.shared, &body.own()))
+    }
+}
+
+impl Foreign for Keys {
+    fn source(&self) -> String {
+        format!("instances of {} {}", self.of.address(), self.shared.origin.generation)
+    }
+
+    fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+        let state = self.shared.observe(&self.uses, scope);
+        let keys = match &self.of {
+            Repeated::Block(block) => state.evaluation.keys_of(block),
+            Repeated::Call(module, call) => state.evaluation.keys_of_call(module, call),
+        };
+        match keys {
+            Some(BlockKeys::Known(keys)) => Ok(keys_value(self.kind, &keys)),
+            Some(BlockKeys::Unknown) => Ok(Value::Unknown),
+            Some(BlockKeys::Failed) | None => Err(vec![problem::consequence(&self.of.address(), self.place.clone())]),
+        }
+    }
+}
+
+impl Repeated {
+    pub fn address(&self) -> Address {
+        match self {
+            Self::Block(block) => Address::single(address::name(block)),
+            Self::Call(module, call) => Address::single(address::call_name(module, call)),
+        }
+    }
+}
+
+/// The value of `count`, `for_each` or `enabled`, of which only the keys matter.
+pub fn keys_value(kind: KeyKind, keys: &[Option<configuration::Key>]) -> Value {
+    match kind {
+        KeyKind::Once | KeyKind::Enabled => Value::Bool(!keys.is_empty()),
+        KeyKind::Count => Value::from(i64::try_from(keys.len()).unwrap_or(i64::MAX)),
+        KeyKind::ForEach => Value::map(keys.iter().filter_map(|key| match key {
+            Some(configuration::Key::Text(text)) => Some((text.clone(), Value::Bool(true))),
+            _ => None,
+        })),
+    }
+}
+
+impl Foreign for Attribute {
+    fn source(&self) -> String {
+        format!("{}.{}", self.of, self.path)
+    }
+
+    fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+        let object = scope.object(&self.of.as_reference()).unwrap_or(Value::Unknown);
+        Ok(object.at(&self.path).unwrap_or(Value::Null))
+    }
+}
+
+/// A template of an expression.
+pub fn template(expression: impl Foreign + 'static) -> Template {
+    Template::foreign(Arc::new(expression))
+}

@@ -1,0 +1,309 @@
+//! Terraform configurations in directories: the files, the values of variables, and what is installed.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use configuration::{Directories, File, Input, Manifest, Settings, Sources, Tree};
+use engine::load::{Config, SourcePaths};
+use language::{FileError, Files as ModuleFiles};
+use model::{Diagnostic, Reason, Severity};
+use terraform::{Origin, Schemas, Terraform};
+
+/// The values of variables that the command line gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// `NAME=VALUE`.
+    pub values: Vec<String>,
+    pub files: Vec<PathBuf>,
+}
+
+/// The configuration of a directory, as its files have it.
+#[derive(Debug)]
+pub struct RootModule {
+    directory: PathBuf,
+    tree: Arc<Tree>,
+    variables: BTreeMap<String, Input>,
+    origin: Origin,
+    /// The digest of everything that was read.
+    pub digest: [u8; 32],
+}
+
+/// What was read of a directory.
+pub struct Read {
+    /// `None` if there are errors, without which nothing of it can be evaluated.
+    pub module: Option<RootModule>,
+    pub problems: model::Diagnostics,
+}
+
+/// A file is not longer than that.
+const MAX_FILE: u64 = 64 << 20;
+
+/// Whether a directory has a Terraform configuration.
+pub fn is_in(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
+    entries.flatten().any(|entry| {
+        let is_file = entry.file_type().is_ok_and(|kind| !kind.is_dir());
+        is_file && entry.file_name().to_str().is_some_and(configuration::is_configuration)
+    })
+}
+
+/// Reads the configuration of a directory, with the values of its variables.
+pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
+    let (variables, mut problems) = variables(directory, given);
+    let files = DirectoryFiles { root: directory.to_owned(), digest: RefCell::new(Sha256::new()) };
+    let installed = match manifest(directory) {
+        Ok(installed) => installed,
+        Err(problem) => {
+            problems.push(problem);
+            Manifest::default()
+        }
+    };
+    let (tree, found) = configuration::load(".", &files, &installed, &variables);
+    let prefix = prefix(directory);
+    problems.extend(terraform::diagnostics(&found, &tree.sources, &prefix));
+    if found.errors.is_empty() {
+        problems.extend(terraform::diagnostics(&terraform::unsupported(&tree), &tree.sources, &prefix));
+    }
+    let is_declared = |name: &str| tree.root().variables.contains_key(name);
+    problems.extend(undeclared(given, &is_declared));
+    if model::has_errors(&problems) {
+        return Read { module: None, problems };
+    }
+    let variables: BTreeMap<String, Input> = variables.into_iter().filter(|(name, _)| is_declared(name)).collect();
+    let mut digest = files.digest.into_inner();
+    digest.update(format!("{variables:?}"));
+    let digest: [u8; 32] = digest.finalize().into();
+    let generation = i64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
+    let origin = Origin { source: paths.source(&paths.absolute(directory)), generation, directory: prefix };
+    let module = RootModule { directory: directory.to_owned(), tree: Arc::new(tree), variables, origin, digest };
+    Read { module: Some(module), problems }
+}
+
+impl RootModule {
+    /// Adds the objects to the desired state.
+    pub fn add_to(self, config: &mut Config, schemas: Arc<dyn Schemas>) {
+        let files = InModules::new(&self.directory, &self.tree);
+        let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
+        let settings = Settings {
+            variables: self.variables,
+            cwd: cwd.unwrap_or_else(|_| "/".to_owned()),
+            ..Settings::new(Arc::new(files))
+        };
+        config.add_program(Arc::new(Terraform::new(self.tree, schemas, settings, self.origin)));
+    }
+}
+
+/// What stands before the names of files in messages.
+fn prefix(directory: &Path) -> String {
+    let text = directory.to_string_lossy();
+    let text = text.trim_end_matches('/');
+    if text == "." || text.is_empty() { String::new() } else { format!("{text}/") }
+}
+
+/// The files of the modules, relative to the root module.
+struct DirectoryFiles {
+    root: PathBuf,
+    digest: RefCell<Sha256>,
+}
+
+impl Directories for DirectoryFiles {
+    fn files(&self, directory: &str) -> Result<Vec<File>, String> {
+        let path = self.root.join(directory);
+        let mut found = Vec::new();
+        let entries = std::fs::read_dir(&path).map_err(|error| error.to_string())?;
+        for entry in entries {
+            let entry = entry.map_err(|error| error.to_string())?;
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            let file = entry.path();
+            if configuration::is_configuration(&name) && !file.is_dir() {
+                let content = read_file(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                found.push(File { name, content });
+            }
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut digest = self.digest.borrow_mut();
+        for part in found.iter().flat_map(|file| [file.name.as_bytes(), &file.content]) {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        Ok(found)
+    }
+}
+
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.len() > MAX_FILE {
+        return Err(std::io::Error::other(format!("the file is larger than {} MiB", MAX_FILE >> 20)));
+    }
+    std::fs::read(path)
+}
+
+/// The modules that are installed.
+fn manifest(directory: &Path) -> Result<Manifest, Diagnostic> {
+    let path = directory.join(".terraform/modules/modules.json");
+    let unreadable = |why: String| {
+        let what = format!("{} cannot be read", path.display());
+        Diagnostic::general(Reason::SourceIncomplete, what).because(why).hint("install the modules again")
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(json) => Manifest::parse(&json).map_err(unreadable),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Manifest::default()),
+        Err(error) => Err(unreadable(error.to_string())),
+    }
+}
+
+/// The values of the root module's variables, those that come later in Terraform's order in place of others: the environment,
+/// `terraform.tfvars`, `*.auto.tfvars`, and the command line, of which a value goes before a file.
+fn variables(directory: &Path, given: &Variables) -> (BTreeMap<String, Input>, model::Diagnostics) {
+    let named = |(name, value): (String, String)| Some((name.strip_prefix("TF_VAR_")?.to_owned(), Input::Text(value)));
+    let mut values: BTreeMap<String, Input> = std::env::vars_os()
+        .filter_map(|(name, value)| named((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let mut problems = Vec::new();
+    for path in variable_files(directory).iter().chain(&given.files) {
+        match read_file(path) {
+            Ok(content) => {
+                let mut sources = Sources::default();
+                let (found, problem) = configuration::values_of_file(&path.to_string_lossy(), content, &mut sources);
+                values.extend(found);
+                problems.extend(terraform::diagnostics(&problem, &sources, ""));
+            }
+            Err(error) => {
+                let what = format!("{} cannot be read", path.display());
+                problems.push(Diagnostic::general(Reason::SourceIncomplete, what).because(error.to_string()));
+            }
+        }
+    }
+    for text in &given.values {
+        match text.split_once('=') {
+            Some((name, value)) => drop(values.insert(name.trim().to_owned(), Input::Text(value.to_owned()))),
+            None => {
+                let what = format!("`{text}` is not the value of a variable");
+                problems.push(Diagnostic::general(Reason::InvalidExpression, what).hint("write `--var NAME=VALUE`"));
+            }
+        }
+    }
+    (values, problems)
+}
+
+/// The files of variables that are read without being named.
+fn variable_files(directory: &Path) -> Vec<PathBuf> {
+    let own = ["terraform.tfvars", "terraform.tfvars.json"].map(|name| directory.join(name));
+    let mut found: Vec<PathBuf> = own.into_iter().filter(|path| path.is_file()).collect();
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_auto = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.ends_with(".auto.tfvars") || name.ends_with(".auto.tfvars.json")
+    };
+    let mut automatic: Vec<PathBuf> = entries.filter(is_auto).collect();
+    automatic.sort();
+    found.extend(automatic);
+    found
+}
+
+/// A value on the command line is meant for a variable that there is.
+fn undeclared(given: &Variables, is_declared: &dyn Fn(&str) -> bool) -> model::Diagnostics {
+    let names = given.values.iter().filter_map(|text| text.split_once('=')).map(|(name, _)| name.trim());
+    let unknown = names.filter(|name| !is_declared(name));
+    unknown
+        .map(|name| {
+            let what = format!("--var assigns a value to `{name}`, which the configuration does not declare");
+            let hint = format!("declare it with a block `variable \"{name}\"`, or omit the flag");
+            Diagnostic { severity: Severity::Error, ..Diagnostic::general(Reason::InvalidExpression, what).hint(hint) }
+        })
+        .collect()
+}
+
+/// The files that functions read: those in the directories of modules.
+struct InModules {
+    root: PathBuf,
+    /// Without symbolic links.
+    directories: Vec<PathBuf>,
+}
+
+impl InModules {
+    fn new(root: &Path, tree: &Tree) -> Self {
+        let all = tree.nodes.iter().filter_map(|node| root.join(&node.module.directory).canonicalize().ok());
+        let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+        Self { directories: all.collect(), root }
+    }
+
+    fn inside(&self, path: &str) -> Result<PathBuf, FileError> {
+        let real = self.root.join(path).canonicalize().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => FileError::Missing,
+            _ => FileError::Unreadable,
+        })?;
+        let is_inside = self.directories.iter().any(|directory| real.starts_with(directory));
+        if is_inside { Ok(real) } else { Err(FileError::Outside) }
+    }
+}
+
+impl ModuleFiles for InModules {
+    fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        let path = self.inside(path)?;
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_dir() => Err(FileError::Directory),
+            Ok(found) if found.len() > MAX_FILE => Err(FileError::TooLarge),
+            Ok(_) => std::fs::read(path).map_err(|_| FileError::Unreadable),
+            Err(_) => Err(FileError::Unreadable),
+        }
+    }
+
+    fn list(&self, directory: &str) -> Result<Vec<String>, FileError> {
+        let top = self.inside(directory)?;
+        let mut found = Vec::new();
+        let mut open = vec![top.clone()];
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(directory).map_err(|_| FileError::Unreadable)?.flatten() {
+                let path = entry.path();
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => open.push(path),
+                    Ok(_) if path.is_file() => {
+                        let name = path.strip_prefix(&top).ok().and_then(|name| name.to_str());
+                        found.extend(name.map(|name| name.replace('\\', "/")));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        self.root.join(path).to_string_lossy().into_owned()
+    }
+
+    fn home(&self) -> Option<String> {
+        std::env::home_dir().map(|home| home.to_string_lossy().into_owned())
+    }
+}
+
+/// The providers of a configuration that has none.
+pub struct NoProviders;
+
+impl Schemas for NoProviders {
+    fn resource(
+        &self,
+        provider: &configuration::ProviderSource,
+        _: bool,
+        kind: &str,
+    ) -> Result<Arc<configuration::schema::Block>, String> {
+        Err(format!("Purlin cannot run \"{kind}\" of the provider {provider} from a Terraform configuration yet."))
+    }
+
+    fn provider(&self, provider: &configuration::ProviderSource) -> Result<Arc<configuration::schema::Block>, String> {
+        Err(format!("Purlin cannot run the provider {provider} from a Terraform configuration yet."))
+    }
+}
+
+/// The problem of a command that cannot work on a Terraform configuration.
+pub fn refused(command: &str) -> Diagnostic {
+    Diagnostic::general(
+        Reason::SourceIncomplete,
+        format!("`purlin {command}` cannot read Terraform configurations yet"),
+    )
+    .hint("`purlin plan` and `purlin apply` can")
+}

@@ -1,0 +1,301 @@
+//! Terraform configurations on files.
+
+use super::sandbox::{CommandResult, Sandbox};
+
+fn sandbox(main: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("tf/main.tf", main);
+    sandbox
+}
+
+/// Runs a command in the directory of the configuration.
+fn run(sandbox: &Sandbox, arguments: &[&str]) -> CommandResult {
+    sandbox.run_in("tf", arguments)
+}
+
+#[track_caller]
+fn ok(sandbox: &Sandbox, arguments: &[&str]) -> CommandResult {
+    let ran = run(sandbox, arguments);
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+    ran
+}
+
+fn recorded(sandbox: &Sandbox) -> Vec<String> {
+    let ran = ok(sandbox, &["state", "list", "-o", "json"]);
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    list["objects"].as_array().unwrap().iter().map(|object| object["address"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The lines that begin with a word.
+fn lines<'t>(text: &'t str, begin: &str) -> Vec<&'t str> {
+    text.lines().filter(|line| line.starts_with(begin)).collect()
+}
+
+const UP_TO_DATE: &str = "No changes: every object is up to date.\n";
+
+const MODULES: &str = r#"
+variable "prefix" { default = "p" }
+locals { names = { for name in ["a", "b"] : name => "${var.prefix}-${name}" } }
+resource "terraform_data" "first" { input = var.prefix }
+resource "terraform_data" "each" {
+  for_each = local.names
+  input    = { value = each.value, first = terraform_data.first.output }
+}
+module "net" {
+  source   = "./net"
+  for_each = local.names
+  name     = terraform_data.each[each.key].output.value
+}
+resource "terraform_data" "last" {
+  count = length(module.net)
+  input = [for key, net in module.net : net.name][count.index]
+}
+output "last" { value = terraform_data.last[*].output }
+output "hidden" {
+  value     = { for key, own in terraform_data.each : key => own.output.value }
+  sensitive = true
+}
+"#;
+
+const NET: &str = r#"
+variable "name" {}
+resource "terraform_data" "subnet" {
+  count = 2
+  input = "${var.name}-${count.index}"
+}
+output "name" { value = join(",", terraform_data.subnet[*].output) }
+"#;
+
+#[test]
+fn a_configuration_with_modules_is_planned_applied_and_destroyed() {
+    let sandbox = sandbox(MODULES);
+    sandbox.write("tf/net/main.tf", NET);
+    assert!(ok(&sandbox, &["plan"]).stdout.contains("Plan: 9 to create"), "without -f, the directory is the source");
+    let applied = ok(&sandbox, &["apply", "--yes"]).stdout;
+    let outputs = "\nOutputs:\n\nhidden = <sensitive>\nlast = [\n  \"p-a-0,p-a-1\",\n  \"p-b-0,p-b-1\",\n]\n";
+    assert!(applied.ends_with(&format!("Applied: 9 created, 0 updated, 0 destroyed.\n{outputs}")), "{applied}");
+    let objects = [
+        "module.net[\"a\"].terraform_data.subnet[0]",
+        "module.net[\"a\"].terraform_data.subnet[1]",
+        "module.net[\"b\"].terraform_data.subnet[0]",
+        "module.net[\"b\"].terraform_data.subnet[1]",
+        "terraform_data.each[\"a\"]",
+        "terraform_data.each[\"b\"]",
+        "terraform_data.first",
+        "terraform_data.last[0]",
+        "terraform_data.last[1]",
+    ];
+    assert_eq!(recorded(&sandbox), objects);
+    assert_eq!(ok(&sandbox, &["plan"]).stdout, UP_TO_DATE);
+    let other = sandbox.run(&["plan", "-f", "tf", "--state", "tf/purlin.db"]);
+    assert_eq!((other.code, other.stdout.as_str()), (Some(0), UP_TO_DATE), "the directory can be given");
+
+    sandbox.write("tf/main.tf", &MODULES.replace(r#"["a", "b"]"#, r#"["b"]"#));
+    let applied = ok(&sandbox, &["apply", "--yes"]).stdout;
+    let destroyed: Vec<&str> = lines(&applied, "").into_iter().filter(|line| line.ends_with(": destroying")).collect();
+    let expected = ["terraform_data.last[1]", objects[0], objects[1], "terraform_data.each[\"a\"]"];
+    assert_eq!(destroyed, expected.map(|object| format!("{object}: destroying")), "{applied}");
+    assert_eq!(ok(&sandbox, &["plan"]).stdout, UP_TO_DATE);
+
+    ok(&sandbox, &["destroy", "--yes"]);
+    assert_eq!(recorded(&sandbox), [""; 0]);
+}
+
+const PENDING: &str = r#"
+variable "size" { type = number }
+resource "terraform_data" "first" { input = var.size }
+resource "terraform_data" "many" {
+  count = terraform_data.first.output
+  input = count.index
+}
+module "net" {
+  source   = "./net"
+  for_each = toset([for n in range(terraform_data.first.output) : "k${n}"])
+  name     = each.value
+}
+resource "terraform_data" "last" { input = [for key, net in module.net : net.name] }
+"#;
+
+#[test]
+fn what_waits_for_the_number_of_objects_follows_in_the_next_plan() {
+    let sandbox = sandbox(PENDING);
+    sandbox.write("tf/net/main.tf", NET);
+    let plan = ok(&sandbox, &["plan", "--var", "size=2"]);
+    assert!(plan.stdout.contains("Plan: 1 to create"), "{plan:?}");
+    assert!(plan.stderr.contains("module.net: its instances are known only after its dependencies are applied"));
+    assert!(plan.stderr.contains("terraform_data.many: its instances are known only after"), "{plan:?}");
+    let applied = ok(&sandbox, &["apply", "--yes", "--var", "size=2"]);
+    assert!(applied.stderr.contains("Planning again"), "{applied:?}");
+    assert_eq!(recorded(&sandbox).len(), 8);
+    assert_eq!(ok(&sandbox, &["plan", "--var", "size=2"]).stdout, UP_TO_DATE);
+
+    // While the number is not known, nothing of it is given up.
+    let plan = ok(&sandbox, &["plan", "--var", "size=1"]);
+    assert!(plan.stdout.contains("0 to replace, 0 to destroy"), "{plan:?}");
+    assert!(plan.stderr.contains("cannot determine whether it is still configured"), "{plan:?}");
+    ok(&sandbox, &["apply", "--yes", "--var", "size=1"]);
+    let left = [
+        "module.net[\"k0\"].terraform_data.subnet[0]",
+        "module.net[\"k0\"].terraform_data.subnet[1]",
+        "terraform_data.first",
+        "terraform_data.last",
+        "terraform_data.many[0]",
+    ];
+    assert_eq!(recorded(&sandbox), left);
+}
+
+#[test]
+fn values_of_variables_come_in_terraforms_order() {
+    let main = r#"
+variable "a" { type = list(string) }
+variable "b" {}
+variable "c" {}
+variable "d" {}
+output "all" { value = [var.a, var.b, var.c, var.d] }
+resource "terraform_data" "x" {}
+"#;
+    let sandbox = sandbox(main);
+    sandbox.write("tf/terraform.tfvars", "b = \"file\"\nc = \"file\"\nd = \"file\"\n");
+    sandbox.write("tf/x.auto.tfvars.json", r#"{"c": "auto", "d": "auto"}"#);
+    sandbox.write("tf/my.tfvars", "d = \"given\"\n");
+    let variables = [("TF_VAR_a", "[\"environment\"]"), ("TF_VAR_b", "environment"), ("TF_VAR_other", "x")];
+    let arguments = ["apply", "--yes", "-f", "tf", "--var-file", "tf/my.tfvars"];
+    let ran = sandbox.run_with(&variables, &arguments);
+    let expected = "all = [\n  [\n    \"environment\",\n  ],\n  \"file\",\n  \"auto\",\n  \"given\",\n]\n";
+    assert!(ran.stdout.ends_with(expected), "{ran:?}");
+    let ran = sandbox.run_with(&variables, &[&arguments[..], &["--var", "d=last"]].concat());
+    assert!(ran.stdout.ends_with("  \"last\",\n]\n"), "{ran:?}");
+    let missing = sandbox.run(&["plan", "-f", "tf"]);
+    assert_eq!(
+        missing.one_error(),
+        "error: tf/main.tf:2: No value for required variable: The variable \"a\" has no default, and no value is assigned to it"
+    );
+    let unknown = sandbox.run_with(&variables, &["plan", "-f", "tf", "--var", "e=1"]);
+    let expected = "error: --var assigns a value to `e`, which the configuration does not declare";
+    assert_eq!(unknown.one_error(), expected);
+}
+
+#[test]
+fn an_error_is_reported_once_at_its_place_and_nothing_is_given_up_beside_it() {
+    let sandbox = sandbox("resource \"terraform_data\" \"a\" {}\nresource \"terraform_data\" \"old\" {}\n");
+    ok(&sandbox, &["apply", "--yes"]);
+    let broken = r#"
+locals { second = split("-", "x")[1] }
+resource "terraform_data" "a" { input = local.second }
+resource "terraform_data" "b" { input = local.second }
+resource "terraform_data" "c" { input = terraform_data.b.id }
+"#;
+    sandbox.write("tf/main.tf", broken);
+    let plan = run(&sandbox, &["plan"]);
+    assert!(plan.one_error().starts_with("error: main.tf:2: Invalid index"), "{plan:?}");
+    let applied = run(&sandbox, &["apply", "--yes", "--keep-going"]);
+    assert_eq!(applied.code, Some(1), "{applied:?}");
+    assert_eq!(recorded(&sandbox), ["terraform_data.a", "terraform_data.old"], "{applied:?}");
+
+    // An object with an error of its own.
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"a\" {\n  input = tonumber(\"x\")\n}\n");
+    let plan = run(&sandbox, &["plan"]);
+    assert!(plan.one_error().starts_with("error: main.tf:2: terraform_data.a: Invalid function argument"), "{plan:?}");
+
+    // Files that cannot be read at all.
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"a\" {\n");
+    let plan = run(&sandbox, &["apply", "--yes", "--keep-going"]);
+    assert_eq!((plan.code, plan.errors().len()), (Some(1), 1), "{plan:?}");
+    assert_eq!(recorded(&sandbox).len(), 2);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_at_its_place() {
+    for (block, expected) in [
+        (
+            "resource \"terraform_data\" \"a\" {\n  provisioner \"local-exec\" {\n    command = \"x\"\n  }\n}\n",
+            "error: main.tf:2: Unsupported block: Purlin cannot run a provisioner \"local-exec\" yet",
+        ),
+        (
+            "removed {\n  from = terraform_data.a\n}\n",
+            "error: main.tf:1: Unsupported block: Purlin cannot run `removed` blocks yet",
+        ),
+    ] {
+        let plan = run(&sandbox(block), &["plan"]);
+        assert_eq!(plan.one_error(), expected);
+    }
+}
+
+const LIFECYCLE: &str = r#"
+variable "v" { default = "1" }
+resource "terraform_data" "trigger" { input = var.v }
+resource "terraform_data" "whole" {
+  lifecycle { replace_triggered_by = [terraform_data.trigger] }
+}
+resource "terraform_data" "attribute" {
+  input = "x"
+  lifecycle {
+    replace_triggered_by  = [terraform_data.trigger.output]
+    create_before_destroy = true
+  }
+}
+resource "terraform_data" "ignored" {
+  input = var.v
+  lifecycle { ignore_changes = [input] }
+}
+resource "terraform_data" "kept" {
+  triggers_replace = "fixed"
+  lifecycle { prevent_destroy = true }
+}
+resource "terraform_data" "checked" {
+  input = var.v
+  lifecycle {
+    precondition {
+      condition     = var.v != "3"
+      error_message = "Three is not possible."
+    }
+    postcondition {
+      condition     = self.output != "4"
+      error_message = "Four is what came out."
+    }
+  }
+}
+"#;
+
+#[test]
+fn the_lifecycle_of_objects_is_terraforms() {
+    let sandbox = sandbox(LIFECYCLE);
+    ok(&sandbox, &["apply", "--yes"]);
+    assert_eq!(ok(&sandbox, &["plan"]).stdout, UP_TO_DATE);
+    let plan = ok(&sandbox, &["plan", "--var", "v=2"]).stdout;
+    let changes = lines(&plan, "  # ");
+    assert_eq!(
+        changes,
+        [
+            "  # terraform_data.attribute will be replaced: created, then destroyed (triggered by `terraform_data.trigger.output`)",
+            "  # terraform_data.checked will be updated in place",
+            "  # terraform_data.trigger will be updated in place",
+            "  # terraform_data.whole will be replaced: destroyed, then created (triggered by `terraform_data.trigger`)",
+        ]
+    );
+    ok(&sandbox, &["apply", "--yes", "--var", "v=2"]);
+    assert_eq!(ok(&sandbox, &["plan", "--var", "v=2"]).stdout, UP_TO_DATE);
+
+    let refused = run(&sandbox, &["plan", "--var", "v=3"]);
+    let expected = "error: main.tf:26: terraform_data.checked: Resource precondition failed: Three is not possible";
+    assert_eq!(refused.one_error(), expected);
+    let after = run(&sandbox, &["apply", "--yes", "--var", "v=4"]);
+    assert_eq!(after.code, Some(1), "{after:?}");
+    assert!(after.stderr.contains("Four is what came out"), "{after:?}");
+
+    sandbox.write("tf/main.tf", &LIFECYCLE.replace("\"fixed\"", "\"other\""));
+    let prevented = run(&sandbox, &["plan", "--var", "v=2"]);
+    assert!(prevented.one_error().contains("terraform_data.kept: the object must be replaced"), "{prevented:?}");
+}
+
+#[test]
+fn objects_of_another_configuration_in_the_same_records_stay() {
+    let sandbox = sandbox("resource \"terraform_data\" \"a\" {}\n");
+    sandbox.write("other/main.tf", PENDING);
+    sandbox.write("other/net/main.tf", NET);
+    sandbox.ok(&["apply", "--yes", "-f", "tf"]);
+    sandbox.ok(&["apply", "--yes", "-f", "other", "--var", "size=1"]);
+    assert_eq!(sandbox.recorded().len(), 6);
+    sandbox.ok(&["destroy", "--yes", "-f", "other"]);
+    assert_eq!(sandbox.recorded(), ["terraform_data.a"]);
+}
