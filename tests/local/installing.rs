@@ -1,7 +1,7 @@
 //! Installation of providers from a registry and mirrors on loopback, with valid and invalid responses.
 
 mod origins;
-mod site;
+pub(crate) mod site;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -34,6 +34,7 @@ impl World {
             roots: vec![self.site.root.clone()],
             platform: HERE.parse().unwrap(),
             lock_file: Some(self.directory.path().join(LOCK_FILE)),
+            installed: None,
         }
     }
 

@@ -74,6 +74,13 @@ pub struct ResourceName {
     pub name: Arc<str>,
 }
 
+impl ResourceName {
+    /// The local name of the provider, unless the block names another one: the first word of the type.
+    pub fn implied_provider(&self) -> Arc<str> {
+        self.kind.split('_').next().unwrap_or_default().into()
+    }
+}
+
 /// A resource block in an instance of its module.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceAddress {

@@ -91,6 +91,7 @@ mod providers;
 mod read;
 mod reference;
 pub mod schema;
+mod source;
 mod tree;
 
 pub use address::{InstanceAddress, Key, Mode, ModulePath, ModuleStep, ResourceAddress, ResourceName, Target};
@@ -102,4 +103,5 @@ pub use evaluation::{
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};
 pub use read::read_module;
-pub use tree::{Directories, Installed, Manifest, Missing, Node, NodeId, Tree, load};
+pub use source::{DEFAULT_REGISTRY, InvalidSource, ModuleSource, RegistryModule, RemoteModule};
+pub use tree::{Directories, Installed, Manifest, Missing, Node, NodeId, ProviderRequirement, Tree, load};

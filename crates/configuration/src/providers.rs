@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hcl::Range;
 
 use crate::address::{Key, ModulePath};
+use crate::source::DEFAULT_REGISTRY;
 
 /// Where a provider comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +26,22 @@ impl ProviderSource {
             "terraform" => Self { host: Some("terraform.io".into()), namespace: "builtin".into(), name: name.into() },
             _ => Self { host: None, namespace: "hashicorp".into(), name: name.into() },
         }
+    }
+
+    /// Whether the provider is a part of the program, and not installed.
+    pub fn is_built_in(&self) -> bool {
+        self.host.as_deref() == Some("terraform.io") && &*self.namespace == "builtin"
+    }
+
+    /// The address with its registry, also if it is the default one.
+    ///
+    /// ```
+    /// let source = configuration::ProviderSource::parse("acme/cloud").unwrap();
+    /// assert_eq!(source.full(), "registry.opentofu.org/acme/cloud");
+    /// ```
+    pub fn full(&self) -> String {
+        let host = self.host.as_deref().unwrap_or(DEFAULT_REGISTRY);
+        format!("{host}/{}/{}", self.namespace, self.name)
     }
 
     /// Reads `name`, `namespace/name` or `host/namespace/name`.

@@ -2,6 +2,7 @@
 
 mod manifest;
 mod passing;
+mod requirements;
 mod statics;
 
 use std::cell::Cell;
@@ -11,13 +12,16 @@ use std::sync::Arc;
 use hcl::Range;
 
 pub use manifest::{Installed, Manifest};
+pub use requirements::ProviderRequirement;
 use statics::Statics;
+use version::VersionConstraint;
 
 use crate::diagnostics::{Diagnostics, Sources};
 use crate::directory::File;
 use crate::evaluation::Input;
 use crate::module::{Module, ModuleCall};
 use crate::read::read_module;
+use crate::source::{InvalidSource, ModuleSource, join};
 
 /// Gives the files of directories. Everything that a configuration reads comes through this.
 pub trait Directories {
@@ -35,10 +39,10 @@ pub struct Node {
     pub path: Vec<Arc<str>>,
     /// The module.
     pub module: Arc<Module>,
-    /// Where it is, as its call has it. The root module has none.
-    pub source: Option<String>,
+    /// Where it is. The root module has none.
+    pub source: Option<ModuleSource>,
     /// The constraint on its version.
-    pub version: Option<String>,
+    pub version: VersionConstraint,
     /// The module that calls it.
     pub parent: Option<NodeId>,
     /// The modules that it calls. A call whose module could not be loaded has none.
@@ -62,17 +66,17 @@ pub struct Missing {
     /// Its key in the list of installed modules.
     pub key: String,
     /// Where it is.
-    pub source: String,
+    pub source: ModuleSource,
     /// The constraint on its version.
-    pub version: Option<String>,
+    pub version: VersionConstraint,
     /// The place of the source.
     pub range: Range,
 }
 
 /// The texts of a call.
 struct Wanted {
-    source: String,
-    version: Option<String>,
+    source: ModuleSource,
+    version: VersionConstraint,
     range: Range,
 }
 
@@ -172,24 +176,51 @@ impl Loader<'_> {
         }
         let [source_text, version] = <[_; 2]>::try_from(found).ok()?;
         let range = source.range;
-        let source = source_text.filter(|text| !text.is_empty());
-        if source.is_none() {
+        let Some(text) = source_text.filter(|text| !text.is_empty()) else {
             self.diagnostics.error("Invalid module source address", "The source of a module cannot be empty.", range);
-        }
-        let source = source?;
-        if let Some(expr) = call.version.as_ref().filter(|_| version.is_some() && is_local(&source)) {
-            let detail = "A module in a local path has no version.";
-            self.diagnostics.hinted("Invalid registry module source address", detail, "remove `version`", expr.range);
-        }
+            return None;
+        };
+        let source = match ModuleSource::parse(&text) {
+            Ok(source) => source,
+            Err(InvalidSource { detail, hint }) => {
+                self.diagnostics.hinted("Invalid module source address", format!("{detail}."), hint, range);
+                return None;
+            }
+        };
+        let version = match (version, &call.version) {
+            (Some(version), Some(expr)) => self.version(&source, &version, expr.range)?,
+            _ => VersionConstraint::default(),
+        };
         Some(Wanted { source, version, range })
+    }
+
+    /// The constraint on the version of a module.
+    fn version(&mut self, source: &ModuleSource, text: &str, range: Range) -> Option<VersionConstraint> {
+        if !matches!(source, ModuleSource::Registry(_)) {
+            let detail = "Only a module of a registry has versions.";
+            let hint = match source {
+                ModuleSource::Local(_) => "remove `version`",
+                _ => "remove `version`, and choose what is fetched in the address: `?ref=v1.2.0` for Git",
+            };
+            self.diagnostics.hinted("Invalid registry module source address", detail, hint, range);
+            return Some(VersionConstraint::default());
+        }
+        match text.parse() {
+            Ok(version) => Some(version),
+            Err(error) => {
+                let detail = format!("{error}.");
+                self.diagnostics.hinted("Invalid version constraint", detail, VersionConstraint::HINT, range);
+                None
+            }
+        }
     }
 
     fn call(&mut self, caller: NodeId, path: &[Arc<str>], call: &Wanted) -> Option<Arc<Module>> {
         let directory = self.directory(caller, path, call)?;
-        if let Some(around) = self.tree.ancestors(caller).find(|node| node.module.directory == directory) {
-            let way: Vec<&str> = path[around.path.len()..].iter().map(|name| &**name).collect();
-            let detail = format!("The module in `{directory}` calls itself, through module.{}.", way.join(".module."));
-            self.diagnostics.error("Module calls itself", detail, call.range);
+        let is_same = |node: &&Node| node.module.directory == directory;
+        let around = self.tree.ancestors(caller).find(is_same).map(|node| node.path.len());
+        if let Some(depth) = around {
+            self.calls_itself(&format!("`{directory}`"), depth, path, call.range);
             return None;
         }
         if path.len() > MAX_DEPTH || self.tree.nodes.len() >= MAX_MODULES {
@@ -210,31 +241,51 @@ impl Loader<'_> {
 
     /// The directory of a module that is called.
     fn directory(&mut self, caller: NodeId, path: &[Arc<str>], call: &Wanted) -> Option<String> {
-        if is_local(&call.source) {
-            return Some(join(&self.tree.nodes[caller].module.directory, &call.source));
+        if let Some(path) = call.source.as_local() {
+            return Some(join(&self.tree.nodes[caller].module.directory, path));
+        }
+        // Each call of a package has a copy of its own, so that the directories of such a circle all differ.
+        let is_same = |node: &&Node| node.source.as_ref() == Some(&call.source) && node.version == call.version;
+        let around = self.tree.ancestors(caller).find(is_same).map(|node| node.path.len());
+        if let Some(depth) = around {
+            self.calls_itself(&format!("\"{}\"", call.source), depth, path, call.range);
+            return None;
         }
         let key = path.join(".");
-        match self.installed.get(&key) {
+        let installed = self.installed.get(&key);
+        let problem = match installed {
             None => {
-                self.missing(&key, call);
                 let detail =
                     format!("The module \"{}\" of module.{} is not installed.", call.source, path.join(".module."));
-                self.diagnostics.hinted("Module not installed", detail, "run `purlin init`", call.range);
-                None
+                Some(("Module not installed", detail))
             }
             Some(installed) if !manifest::is_same_source(&installed.source, &call.source) => {
-                self.missing(&key, call);
                 let detail =
                     format!("The source is \"{}\" now, but \"{}\" is installed.", call.source, installed.source);
-                self.diagnostics.hinted("Module source has changed", detail, "run `purlin init`", call.range);
-                None
+                Some(("Module source has changed", detail))
             }
-            Some(installed) => Some(installed.directory.clone()),
-        }
+            Some(installed) => {
+                installed.version.as_deref().filter(|version| !is_allowed(&call.version, version)).map(|version| {
+                    let detail =
+                        format!("The version has to match `{}` now, but {version} is installed.", call.version);
+                    ("Module version requirements have changed", detail)
+                })
+            }
+        };
+        let Some((summary, detail)) = problem else { return installed.map(|installed| installed.directory.clone()) };
+        self.missing(&key, call);
+        self.diagnostics.hinted(summary, detail, "run `purlin init`", call.range);
+        None
     }
 }
 
 impl Loader<'_> {
+    fn calls_itself(&mut self, module: &str, depth: usize, path: &[Arc<str>], range: Range) {
+        let way: Vec<&str> = path[depth..].iter().map(|name| &**name).collect();
+        let detail = format!("The module in {module} calls itself, through module.{}.", way.join(".module."));
+        self.diagnostics.error("Module calls itself", detail, range);
+    }
+
     fn missing(&mut self, key: &str, call: &Wanted) {
         let (source, version) = (call.source.clone(), call.version.clone());
         self.tree.missing.push(Missing { key: key.to_owned(), source, version, range: call.range });
@@ -243,35 +294,14 @@ impl Loader<'_> {
 
 impl Node {
     fn new(path: Vec<Arc<str>>, module: Arc<Module>, parent: Option<NodeId>, wanted: Option<Wanted>) -> Self {
-        let (source, version) = wanted.map_or((None, None), |wanted| (Some(wanted.source), wanted.version));
+        let (source, version) = wanted.map_or_else(Default::default, |wanted| (Some(wanted.source), wanted.version));
         Self { path, module, source, version, parent, children: BTreeMap::new() }
     }
 }
 
-fn is_local(source: &str) -> bool {
-    ["./", "../", ".\\", "..\\"].iter().any(|prefix| source.starts_with(prefix))
-}
-
-/// A relative path from a directory, as upstream shows it in `path.module`.
-fn join(directory: &str, relative: &str) -> String {
-    let is_absolute = directory.starts_with('/');
-    let mut parts: Vec<&str> = Vec::new();
-    let relative = relative.replace('\\', "/");
-    for part in directory.split('/').chain(relative.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            ".." if is_absolute => {}
-            part => parts.push(part),
-        }
-    }
-    match (is_absolute, parts.is_empty()) {
-        (true, _) => format!("/{}", parts.join("/")),
-        (false, true) => ".".to_owned(),
-        (false, false) => parts.join("/"),
-    }
+/// Whether a module of this version need not be installed again.
+fn is_allowed(constraint: &VersionConstraint, version: &str) -> bool {
+    version.parse().is_ok_and(|version| constraint.allows(&version))
 }
 
 impl Tree {

@@ -18,6 +18,8 @@ pub struct Command {
     /// The program, which is searched in `PATH`.
     pub program: String,
     pub arguments: Vec<String>,
+    /// Variables that are set, and those without a value are removed, besides those of this process.
+    pub environment: Vec<(&'static str, Option<String>)>,
     /// The working directory.
     pub directory: PathBuf,
     pub timeout: Duration,
@@ -70,6 +72,12 @@ pub async fn run(command: &Command) -> std::io::Result<Outcome> {
             builder
         }
     };
+    for (name, value) in &command.environment {
+        match value {
+            Some(value) => builder.env(name, value),
+            None => builder.env_remove(name),
+        };
+    }
     let mut child = builder
         .args(&command.arguments)
         .current_dir(&command.directory)
@@ -179,6 +187,7 @@ mod tests {
         Command {
             program: "sh".into(),
             arguments: vec!["-c".into(), script.into()],
+            environment: Vec::new(),
             directory: std::env::temp_dir(),
             timeout: Duration::from_mins(1),
             launcher: None,
@@ -191,6 +200,13 @@ mod tests {
         let Exit::Exited(status) = outcome.exit else { panic!("{outcome:?}") };
         assert_eq!(status.code(), Some(3));
         assert!(outcome.output.contains("one") && outcome.output.contains("two"), "{outcome:?}");
+    }
+
+    #[tokio::test]
+    async fn variables_are_set_and_removed() {
+        let environment = vec![("TEST_VALUE", Some("one".to_owned())), ("HOME", None)];
+        let command = Command { environment, ..shell("echo ${TEST_VALUE-none} ${HOME-none}") };
+        assert_eq!(run(&command).await.unwrap().output, "one none\n");
     }
 
     #[tokio::test]

@@ -4,15 +4,13 @@
 //! cached package that matches the lock needs no network. `plugin` starts the program and checks that it is a provider.
 
 mod address;
-mod archive;
 mod cache;
-mod credentials;
 mod error;
 mod hash;
-mod http;
 mod job;
 mod lock;
 mod origin;
+mod program;
 mod requirement;
 mod signature;
 
@@ -22,19 +20,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use fetch::Http;
 use semver::Version;
 use serde::Serialize;
 
 use cache::Cache;
-use http::Http;
 use job::Job;
 use process::lock;
 
 pub use address::Platform;
-pub use credentials::Credentials;
 pub use error::InstallError;
+pub use fetch::Credentials;
 pub use hash::Hash;
-pub use lock::{LOCK_FILE, LockFile, LockedProvider};
+pub use lock::{LOCK_FILE, LockFile, LockedProvider, TERRAFORM_LOCK_FILE};
 pub use requirement::{Package, Requirement};
 
 /// The options of an [`Installer`].
@@ -50,6 +48,9 @@ pub struct InstallOptions {
     pub platform: Platform,
     /// The file that records versions and checksums; `None` if the caller records them.
     pub lock_file: Option<PathBuf>,
+    /// A directory of unpacked packages that another program keeps, such as `.terraform/providers`. A package in it is used if
+    /// it is the locked one.
+    pub installed: Option<PathBuf>,
 }
 
 impl InstallOptions {
@@ -68,6 +69,7 @@ impl InstallOptions {
             roots: Vec::new(),
             platform: Platform::current(),
             lock_file: None,
+            installed: None,
         }
     }
 }
@@ -76,6 +78,7 @@ impl InstallOptions {
 pub struct Installer {
     cache: Cache,
     plugin_dirs: Vec<PathBuf>,
+    installed: Option<PathBuf>,
     credentials: Credentials,
     platform: Platform,
     http: Http,
@@ -138,6 +141,7 @@ impl Installer {
         Self {
             cache: Cache::new(options.cache),
             plugin_dirs: options.plugin_dirs,
+            installed: options.installed,
             credentials: options.credentials,
             platform: options.platform,
             http: Http::new(options.roots),

@@ -49,6 +49,17 @@ impl Operator {
         ("<", Self::Less),
         ("=", Self::Equal),
     ];
+
+    /// The order of conditions on one version in lock files.
+    const CANONICAL: [Self; 7] = [
+        Self::Greater,
+        Self::GreaterOrEqual,
+        Self::Equal,
+        Self::Compatible,
+        Self::LessOrEqual,
+        Self::Less,
+        Self::NotEqual,
+    ];
 }
 
 impl VersionConstraint {
@@ -59,6 +70,27 @@ impl VersionConstraint {
     pub fn allows(&self, version: &Version) -> bool {
         let named = || self.conditions.iter().any(|condition| condition.names(version));
         (version.pre.is_empty() || named()) && self.conditions.iter().all(|condition| condition.allows(version))
+    }
+
+    /// The conditions of both.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.conditions.extend(other.conditions.iter().cloned());
+        self
+    }
+
+    /// The conditions in the form that upstream writes into lock files: each once, the lower versions first, and with the
+    /// number of components that their meaning needs.
+    #[must_use]
+    pub fn canonical(mut self) -> Self {
+        for condition in &mut self.conditions {
+            condition.numbers = if condition.operator == Operator::Compatible && condition.numbers < 3 { 2 } else { 3 };
+        }
+        let order = |operator: Operator| Operator::CANONICAL.iter().position(|own| *own == operator);
+        let rank = |condition: &Condition| (order(condition.operator), condition.numbers);
+        self.conditions.sort_by(|a, b| a.version.cmp(&b.version).then_with(|| rank(a).cmp(&rank(b))));
+        self.conditions.dedup();
+        self
     }
 
     /// Returns the only allowed version, if the constraint names one exactly.
@@ -192,6 +224,20 @@ mod tests {
         assert_eq!(error.to_string(), "`~ 2` is not a valid version constraint");
         for wrong in [",", ">=", "v1.0.0", "1.x", "1.2.3.4", "latest", "1.2-beta", "1.0.0,", "=> 1", "-1"] {
             assert!(wrong.parse::<VersionConstraint>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn constraints_are_written_into_lock_files_as_upstream_does() {
+        for (written, expected) in [
+            (&["~> 3.1", ">= 3", ">= 3.0.0"][..], ">= 3.0.0, ~> 3.1"),
+            (&["~> 2", "~> 2.0.0", "2.0"], "2.0.0, ~> 2.0, ~> 2.0.0"),
+            (&["< 5, != 4.1", ">= 4.1, <= 4.1"], ">= 4.1.0, <= 4.1.0, != 4.1.0, < 5.0.0"),
+            (&["", ""], ""),
+        ] {
+            let all = written.iter().map(|text| text.parse::<VersionConstraint>().unwrap());
+            let merged = all.fold(VersionConstraint::default(), |merged, one| merged.and(&one));
+            assert_eq!(merged.canonical().to_string(), expected);
         }
     }
 

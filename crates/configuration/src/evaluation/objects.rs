@@ -97,7 +97,7 @@ impl Resource {
     fn provider_name(&self, name: &ResourceName) -> LocalProvider {
         match &self.provider {
             Some(reference) => reference.name.clone(),
-            None => LocalProvider { name: name.kind.split('_').next().unwrap_or_default().into(), alias: None },
+            None => LocalProvider { name: name.implied_provider(), alias: None },
         }
     }
 }

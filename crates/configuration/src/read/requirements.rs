@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hcl::{Attribute, Expr, ExprKind, Range, Schema, Step};
+use hcl::{Attribute, Diagnostic, Expr, ExprKind, Range, Schema, Step};
+use version::VersionConstraint;
 
 use super::Reader;
 use crate::layers::Block;
@@ -57,7 +58,14 @@ impl Reader {
                 }
                 kind => {
                     let detail = format!("State is kept in records, so the `{kind}` block means nothing here.");
-                    self.diagnostics.warning("Block is ignored", detail, block.range);
+                    if ["backend", "cloud"].contains(&kind) {
+                        let hint = "`purlin migrate` takes the objects of its state over";
+                        self.diagnostics
+                            .warnings
+                            .push(Diagnostic::new("Block is ignored", detail, block.range).hint(hint));
+                    } else {
+                        self.diagnostics.warning("Block is ignored", detail, block.range);
+                    }
                 }
             }
         }
@@ -68,13 +76,13 @@ impl Reader {
         let name = self.provider_name(&attribute.name);
         let (mut source, mut version, mut aliases) = (None, None, Vec::new());
         if attribute.value.as_text().is_some() {
-            version = self.text(Some(attribute.clone()));
+            version = self.versions(attribute.clone());
         } else if let Some(items) = attribute.value.as_object() {
             for item in items {
                 let value = || Attribute { value: item.value.clone(), ..attribute.clone() };
                 match item.key.word().or_else(|| item.key.expr.as_text()) {
                     Some("source") => source = self.provider_source(value()),
-                    Some("version") => version = self.text(Some(value())),
+                    Some("version") => version = self.versions(value()),
                     Some("configuration_aliases") => aliases = self.aliases(&item.value, &name),
                     _ => {
                         let detail = "Only `source`, `version` and `configuration_aliases` are possible here.";
@@ -97,6 +105,18 @@ impl Reader {
             |own| own.range,
             &what,
         );
+    }
+
+    /// A constraint on versions, as it is written.
+    fn versions(&mut self, attribute: Attribute) -> Option<String> {
+        let range = attribute.value.range;
+        let text = self.text(Some(attribute))?;
+        if let Err(error) = text.parse::<VersionConstraint>() {
+            let detail = format!("{error}.");
+            self.diagnostics.hinted("Invalid version constraint", detail, VersionConstraint::HINT, range);
+            return None;
+        }
+        Some(text)
     }
 
     /// The local name of a provider, which is a part of addresses in registries.

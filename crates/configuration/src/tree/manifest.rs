@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::source::ModuleSource;
+
 /// A module that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
@@ -43,6 +45,39 @@ impl Manifest {
         Ok(Self(entries.filter_map(entry).collect()))
     }
 
+    /// Writes the file, as upstream does: in one line, ordered by the keys.
+    ///
+    /// ```
+    /// let json = r#"{"Modules":[{"Key":"","Source":"","Dir":"."},{"Key":"a","Source":"./a","Dir":"a"}]}"#;
+    /// assert_eq!(configuration::Manifest::parse(json).unwrap().to_json(), json);
+    /// ```
+    pub fn to_json(&self) -> String {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let entry = |(key, installed): (&String, &Installed)| {
+            let version = installed.version.as_ref().map(|version| format!("\"Version\":{},", quoted(version)));
+            let (key, source, directory) = (quoted(key), quoted(&installed.source), quoted(&installed.directory));
+            format!("{{\"Key\":{key},\"Source\":{source},{}\"Dir\":{directory}}}", version.unwrap_or_default())
+        };
+        let entries: Vec<String> = self.0.iter().map(entry).collect();
+        format!("{{\"Modules\":[{}]}}", entries.join(","))
+    }
+
+    /// Adds a module. Those that it calls are not known any more.
+    pub fn insert(&mut self, key: &str, installed: Installed) {
+        self.remove(key);
+        self.0.insert(key.to_owned(), installed);
+    }
+
+    /// Removes a module and those that it calls.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|other, _| other.strip_prefix(key).is_none_or(|rest| !rest.is_empty() && !rest.starts_with('.')));
+    }
+
+    /// The modules by their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Installed)> {
+        self.0.iter().map(|(key, installed)| (key.as_str(), installed))
+    }
+
     /// A module by its key.
     pub fn get(&self, key: &str) -> Option<&Installed> {
         self.0.get(key)
@@ -55,17 +90,7 @@ impl FromIterator<(String, Installed)> for Manifest {
     }
 }
 
-/// Whether a source that is installed is the one that is written. The address of a module of a registry is written
-/// without the default registry, and kept with it.
-pub(super) fn is_same_source(installed: &str, written: &str) -> bool {
-    const DEFAULT: [&str; 2] = ["registry.opentofu.org/", "registry.terraform.io/"];
-    let bare = |source: &str| -> String {
-        DEFAULT.iter().find_map(|registry| source.strip_prefix(registry)).unwrap_or(source).to_lowercase()
-    };
-    let is_registry = |source: &str| {
-        let package = source.split("//").next().unwrap_or(source);
-        (3..=4).contains(&package.split('/').count()) && !package.contains("::") && !package.contains("github.com")
-    };
-    // Other sources are kept in the form of their download address.
-    !is_registry(&bare(written)) || bare(installed) == bare(written)
+/// Whether a source that is installed is the one that is written. Older programs have written it into the list as it was.
+pub(super) fn is_same_source(installed: &str, written: &ModuleSource) -> bool {
+    ModuleSource::parse(installed).is_ok_and(|installed| installed == *written)
 }

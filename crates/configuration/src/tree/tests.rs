@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{Directories, Installed, Manifest, Tree, join, load};
+use super::{Directories, Installed, Manifest, Tree, load};
 use crate::directory::File;
 
 struct Memory(BTreeMap<&'static str, &'static str>);
@@ -16,8 +16,11 @@ fn tree(directories: &[(&'static str, &'static str)], installed: &[(&str, &str, 
     let manifest: Manifest = installed
         .iter()
         .map(|(key, source, directory)| {
-            let installed =
-                Installed { source: (*source).to_owned(), version: None, directory: (*directory).to_owned() };
+            let installed = Installed {
+                source: (*source).to_owned(),
+                version: Some("1.0.0".to_owned()),
+                directory: (*directory).to_owned(),
+            };
             ((*key).to_owned(), installed)
         })
         .collect();
@@ -61,8 +64,8 @@ fn modules_that_cannot_be_loaded_are_errors_at_their_source() {
         errors,
         [
             "main.tf:2:12: Unreadable module directory: The directory `a` of module.a cannot be read: it does not exist.",
-            "main.tf:5:12: Module not installed: The module \"x/b/aws\" of module.b is not installed. hint: run `purlin init`",
-            "main.tf:8:12: Module source has changed: The source is \"x/c/aws\" now, but \"registry.opentofu.org/y/c/aws\" is installed. hint: run `purlin init`",
+            "main.tf:5:12: Module not installed: The module \"registry.opentofu.org/x/b/aws\" of module.b is not installed. hint: run `purlin init`",
+            "main.tf:8:12: Module source has changed: The source is \"registry.opentofu.org/x/c/aws\" now, but \"registry.opentofu.org/y/c/aws\" is installed. hint: run `purlin init`",
             "d/main.tf:2:12: Module calls itself: The module in `d` calls itself, through module.e.",
         ]
     );
@@ -118,15 +121,6 @@ fn provider_configurations_have_to_be_there() {
 }
 
 #[test]
-fn paths_are_joined_as_upstream_shows_them() {
-    assert_eq!(join(".", "./a/../b"), "b");
-    assert_eq!(join("a/b", "../../.."), "..");
-    assert_eq!(join("../x", "../y"), "../y");
-    assert_eq!(join("/x", "../../y"), "/y");
-    assert_eq!(join("a", "../"), ".");
-}
-
-#[test]
 fn sources_may_come_from_variables_and_local_values() {
     let (loaded, errors) = tree(
         &[
@@ -152,4 +146,70 @@ fn sources_may_come_from_variables_and_local_values() {
         assert_eq!(errors.len(), 1, "{source}: {errors:?}");
         assert!(errors[0].starts_with(expected), "{}", errors[0]);
     }
+}
+
+#[test]
+fn an_installed_module_has_to_have_a_version_that_is_asked_for() {
+    let call = |version: &str| {
+        let text = format!("module \"a\" {{\n  source = \"x/a/aws\"\n  version = \"{version}\"\n}}\n");
+        let root: &'static str = Box::leak(text.into());
+        tree(&[(".", root), ("a", "")], &[("a", "x/a/aws", "a")])
+    };
+    assert_eq!(call("~> 1.0").1, [""; 0]);
+    let (loaded, errors) = call(">= 2.0");
+    assert_eq!(
+        errors,
+        [
+            "main.tf:2:12: Module version requirements have changed: The version has to match `>= 2.0.0` now, but 1.0.0 is installed. hint: run `purlin init`"
+        ]
+    );
+    assert_eq!((loaded.missing.len(), loaded.missing[0].version.to_string()), (1, ">= 2.0.0".to_owned()));
+    let (_, errors) = call("latest");
+    assert!(errors[0].starts_with("main.tf:3:13: Invalid version constraint: `latest` is not a valid"), "{errors:?}");
+}
+
+#[test]
+fn a_package_that_calls_itself_is_not_installed_again_and_again() {
+    let text = "module \"a\" {\n  source = \"x/a/aws\"\n}\n";
+    let (loaded, errors) = tree(&[(".", text), ("a", text)], &[("a", "x/a/aws", "a")]);
+    let expected = "a/main.tf:2:12: Module calls itself: The module in \"registry.opentofu.org/x/a/aws\" calls itself, through module.a.";
+    assert_eq!((errors, loaded.missing.len()), (vec![expected.to_owned()], 0));
+}
+
+#[test]
+fn a_module_that_is_no_module_of_a_registry_has_no_version() {
+    for source in ["./m", "git::https://example.com/m.git"] {
+        let text = format!("module \"a\" {{\n  source = \"{source}\"\n  version = \"1\"\n}}\n");
+        let (_, errors) = tree(&[(".", Box::leak(text.into())), ("m", "")], &[("a", source, "m")]);
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].starts_with("main.tf:3:13: Invalid registry module source address: Only"), "{errors:?}");
+    }
+}
+
+#[test]
+fn a_module_takes_those_that_it_calls_out_of_the_list() {
+    let json = r#"{"Modules":[{"Key":"","Source":"","Dir":"."},{"Key":"a","Source":"x/a/aws","Version":"1.0.0","Dir":"a"},{"Key":"a.b","Source":"./b","Dir":"a/b"},{"Key":"ab","Source":"./ab","Dir":"ab"}]}"#;
+    let mut manifest = Manifest::parse(json).unwrap();
+    assert_eq!(manifest.to_json(), json);
+    manifest.remove("a");
+    assert_eq!(["", "a", "a.b", "ab"].map(|key| manifest.get(key).is_some()), [true, false, false, true]);
+}
+
+#[test]
+fn the_providers_of_all_modules_are_known_with_their_versions() {
+    let root = "terraform {\n  required_providers {\n    cloud = {\n      source = \"acme/cloud\"\n      version = \"~> 1.0\"\n    }\n  }\n}\nresource \"cloud_a\" \"x\" {}\nresource \"random_pet\" \"x\" {}\nresource \"terraform_data\" \"x\" {}\nmodule \"m\" {\n  source = \"./m\"\n}\n";
+    let module = "terraform {\n  required_providers {\n    own = {\n      source = \"acme/cloud\"\n      version = \">= 1.2\"\n    }\n  }\n}\nprovider \"null\" {}\n";
+    let (loaded, errors) = tree(&[(".", root), ("m", module)], &[]);
+    assert_eq!(errors, [""; 0]);
+    let required: Vec<String> = loaded
+        .required_providers()
+        .iter()
+        .filter(|(source, _)| !source.is_built_in())
+        .map(|(source, all)| {
+            let of =
+                |one: &super::ProviderRequirement| format!(" {}:{}", one.node, one.version.as_deref().unwrap_or("any"));
+            format!("{source}{}", all.iter().map(of).collect::<String>())
+        })
+        .collect();
+    assert_eq!(required, ["acme/cloud 0:~> 1.0 1:>= 1.2", "hashicorp/null 1:any", "hashicorp/random 0:any"]);
 }

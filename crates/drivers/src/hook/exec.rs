@@ -35,6 +35,7 @@ impl ExecHooks {
         let command = Command {
             program,
             arguments: words.collect(),
+            environment: Vec::new(),
             directory: self.directory.clone(),
             timeout: left,
             launcher: Some(self.launcher.clone()),

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use fetch::{FetchError, FetchErrorKind};
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InstallError {
@@ -32,5 +34,28 @@ impl InstallError {
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// What the way out is depends on where else a package can come from: mirrors.
+impl From<FetchError> for InstallError {
+    fn from(error: FetchError) -> Self {
+        let FetchError { kind, message, hint } = error;
+        let more = match kind {
+            FetchErrorKind::Unreachable => "; without network access, use a mirror (--plugin-dir)",
+            FetchErrorKind::Limited => "; a mirror has no rate limit",
+            _ => "",
+        };
+        let field = match kind {
+            FetchErrorKind::Unsuitable => Some("spec.package"),
+            FetchErrorKind::NotOffered => Some("spec.source"),
+            _ => None,
+        };
+        let mirror = "correct the host in `spec.source`, or set a mirror in `spec.package`";
+        let hint = match kind {
+            FetchErrorKind::NotOffered => Some(mirror.to_owned()),
+            _ => hint.map(|hint| hint + more),
+        };
+        Self { field, message, hint }
     }
 }

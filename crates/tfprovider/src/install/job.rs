@@ -3,20 +3,24 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use fetch::{ArchiveFormat, HttpRequest, Links, UnpackRules};
 use semver::Version;
 
 use super::address::Source;
-use super::archive::{self, UnpackLimits};
 use super::cache::{CachedPackage, Slot, TempPath};
-use super::http::HttpRequest;
 use super::origin::filesystem::FilesystemMirror;
 use super::origin::network::NetworkMirror;
 use super::origin::oci::OciMirror;
 use super::origin::registry::Registry;
 use super::origin::{LocatedPackage, Origin, PackageLocation};
-use super::{Hash, InstallError, InstalledProvider, Installer, LockedProvider, Package, Platform, Requirement};
+use super::{
+    Hash, InstallError, InstalledProvider, Installer, LockedProvider, Package, Platform, Requirement, program,
+};
 use process::SystemClock;
 use version::VersionConstraint;
+
+/// The largest providers unpack to less than 1 GiB and contain a handful of files.
+const RULES: UnpackRules = UnpackRules { bytes: 4 << 30, entries: 10_000, links: Links::Refused };
 
 /// The maximum number of versions that an error lists.
 const MAX_LISTED_VERSIONS: usize = 5;
@@ -60,6 +64,9 @@ impl<'a> Job<'a> {
 
     pub async fn run(&self) -> Result<InstalledProvider, InstallError> {
         if let Some(installed) = self.find_in_plugin_dirs().await? {
+            return Ok(installed);
+        }
+        if let Some(installed) = self.find_installed().await {
             return Ok(installed);
         }
         let origin = match &self.provider.package {
@@ -112,6 +119,16 @@ impl<'a> Job<'a> {
         Ok(None)
     }
 
+    /// Uses the locked version in place where another program has installed it. A package that is not the locked one is left
+    /// alone: the origin has the right one.
+    async fn find_installed(&self) -> Option<InstalledProvider> {
+        let root = self.installer.installed.as_deref()?;
+        let locked = self.locked.filter(|locked| !locked.hashes.is_empty())?;
+        let found = self.mirror(root).locate(&locked.version).ok()?;
+        let origin = root.display().to_string();
+        self.install_from(found, &origin).await.ok()
+    }
+
     fn mirror<'b>(&'b self, root: &'b Path) -> FilesystemMirror<'b> {
         FilesystemMirror { root, source: &self.source, platform: &self.platform }
     }
@@ -158,7 +175,7 @@ impl<'a> Job<'a> {
         };
         let Some(cached) = cached.filter(is_trusted) else { return Ok(None) };
         let origin = cached.directory.display().to_string();
-        let program = archive::program(&cached.directory, &self.source.name)?;
+        let program = program::program(&cached.directory, &self.source.name)?;
         Ok(Some(self.installed(Some(version.clone()), program, cached.hashes, &origin)))
     }
 
@@ -213,7 +230,7 @@ impl<'a> Job<'a> {
         found: Option<&LocatedPackage>,
         origin: &str,
     ) -> Result<InstalledProvider, InstallError> {
-        let program = archive::program(&path, &self.source.name).map_err(|error| match found {
+        let program = program::program(&path, &self.source.name).map_err(|error| match found {
             None => error.at("spec.package.path"),
             Some(_) => error,
         })?;
@@ -236,7 +253,7 @@ impl<'a> Job<'a> {
                 }
             }
         }
-        if !archive::is_executable(&program) {
+        if !program::is_executable(&program) {
             let message = format!("{} is not executable", program.display());
             return Err(InstallError::new(message).at("spec.package").hint("make it executable with `chmod +x`"));
         }
@@ -253,7 +270,6 @@ impl<'a> Job<'a> {
         }
         let temp = slot.temp_path("zip");
         let (zip, digest) = self.zip(&found, &temp).await?;
-        let limits = UnpackLimits::default();
         let at = slot.clone();
         let cached = blocking(move || at.read()).await?.filter(|cached| cached.hashes.contains(&digest));
         let (directory, hashes) = match cached {
@@ -267,12 +283,12 @@ impl<'a> Job<'a> {
                 let (path, name) = (into.path().to_owned(), self.source.name.clone());
                 let files = blocking(move || {
                     std::fs::create_dir(&path).map_err(|error| InstallError::file(&path, error))?;
-                    archive::unpack(&zip, &path, limits)?;
-                    let program = archive::program(&path, &name).map_err(|error| InstallError {
+                    fetch::unpack(&zip, ArchiveFormat::Zip, &path, RULES)?;
+                    let program = program::program(&path, &name).map_err(|error| InstallError {
                         message: format!("the package does not contain the program `terraform-provider-{name}`"),
                         ..error
                     })?;
-                    archive::make_executable(&program)?;
+                    program::make_executable(&program)?;
                     Hash::of_files(&path).map_err(|error| InstallError::file(&path, error))
                 });
                 let files = files.await?;
@@ -282,7 +298,7 @@ impl<'a> Job<'a> {
                 (slot.store(&into, &files, &digest, &package_lock)?, hashes)
             }
         };
-        let program = archive::program(&directory, &self.source.name)?;
+        let program = program::program(&directory, &self.source.name)?;
         let installed = self.installed(Some(found.version.clone()), program, hashes, origin);
         Ok(with_origin_info(installed, found))
     }
@@ -309,7 +325,7 @@ impl<'a> Job<'a> {
             PackageLocation::Download { url, authorization, credentials } => {
                 let what = format!("the package of {} {} for {}", self.source, found.version, self.platform);
                 let authorization = authorization.as_deref();
-                let request = HttpRequest { url, what: &what, authorization, credentials, accept: None };
+                let request = HttpRequest { authorization, credentials, ..HttpRequest::new(url, &what) };
                 let digest = Hash::of_zip(self.installer.http.download(request, temp.path()).await?);
                 // A zip file with a wrong checksum is not opened.
                 if found.expected.iter().any(|hash| !hash.is_of_files()) {

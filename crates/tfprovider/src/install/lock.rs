@@ -1,7 +1,10 @@
-//! The lock file `.purlin.lock`, which records the version of each provider and the checksums of its packages.
+//! The lock file, which records the version of each provider and the checksums of its packages: `.purlin.lock`, or
+//! `.terraform.lock.hcl` beside a configuration of Terraform, in the form that upstream reads and writes.
 //!
-//! It is JSON in a stable order, so it can be committed with the manifests. A version and the checksums of all its
+//! It is written in a stable order, so it can be committed with the manifests. A version and the checksums of all its
 //! platforms stay as long as the version satisfies the constraint.
+
+mod terraform;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind as IoError, Write as _};
@@ -13,6 +16,9 @@ use serde::{Deserialize, Serialize};
 use super::{Hash, InstallError};
 
 pub const LOCK_FILE: &str = ".purlin.lock";
+
+/// The lock file of a configuration of Terraform.
+pub const TERRAFORM_LOCK_FILE: &str = ".terraform.lock.hcl";
 
 const FORMAT_VERSION: &str = "1";
 
@@ -32,6 +38,8 @@ pub struct LockedProvider {
 pub struct LockFile {
     path: PathBuf,
     providers: BTreeMap<String, LockedProvider>,
+    /// What else a lock file of Terraform has.
+    others: terraform::Others,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -42,34 +50,31 @@ struct Content {
 }
 
 impl LockFile {
-    /// Reads a lock file. A missing file is an empty lock.
+    /// Reads a lock file. A missing file is an empty lock. The name of the file says which form it has.
     ///
     /// # Errors
     /// If the file cannot be read. It is not replaced in this case, because its content would be lost.
     pub fn read(path: &Path) -> Result<Self, InstallError> {
-        let invalid = |why: String| {
-            InstallError::new(format!("{}: {why}", path.display()))
-                .hint("restore the file from version control, or delete it to select versions again")
-        };
-        let providers = match std::fs::read_to_string(path) {
-            Ok(text) => {
-                let content: Content = serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
-                if content.format_version != FORMAT_VERSION {
-                    return Err(invalid(format!(
-                        "its format version is `{}`, which requires a newer version of Purlin",
-                        content.format_version
-                    )));
-                }
-                content.providers
-            }
-            Err(error) if error.kind() == IoError::NotFound => BTreeMap::new(),
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == IoError::NotFound => None,
             Err(error) => return Err(InstallError::file(path, error)),
         };
-        Ok(Self { path: path.to_owned(), providers })
+        let read = match text {
+            None => Ok(Default::default()),
+            Some(text) if is_of_terraform(path) => terraform::read(text),
+            Some(text) => read_json(&text).map(|providers| (providers, terraform::Others::default())),
+        };
+        let (providers, others) = read.map_err(|why| {
+            InstallError::new(format!("{}: {why}", path.display()))
+                .hint("restore the file from version control, or delete it to select versions again")
+        })?;
+        Ok(Self { path: path.to_owned(), providers, others })
     }
 
+    /// The lock of a provider.
     pub fn get(&self, source: &str) -> Option<&LockedProvider> {
-        self.providers.get(source)
+        self.providers.get(source).or_else(|| self.others.implied.get(source))
     }
 
     /// The locked providers by address.
@@ -79,6 +84,9 @@ impl LockFile {
 
     /// Adds the checksums of a version. Returns whether the lock has changed.
     pub fn merge(&mut self, source: &str, mut locked: LockedProvider) -> bool {
+        if is_of_terraform(&self.path) {
+            locked.constraint = terraform::canonical(&locked.constraint);
+        }
         let before = self.providers.get(source);
         if let Some(before) = before.filter(|before| before.version == locked.version) {
             locked.hashes.extend(before.hashes.iter().cloned());
@@ -92,14 +100,18 @@ impl LockFile {
 
     /// Removes a provider, so its version is selected again. Returns whether it was locked.
     pub fn remove(&mut self, source: &str) -> bool {
+        self.others.implied.remove(source);
         self.providers.remove(source).is_some()
     }
 
     /// Replaces the file atomically.
     pub fn write(&self) -> Result<(), InstallError> {
-        let content = Content { format_version: FORMAT_VERSION.to_owned(), providers: self.providers.clone() };
-        let mut text = serde_json::to_string_pretty(&content).unwrap_or_default();
-        text.push('\n');
+        let text = if is_of_terraform(&self.path) {
+            terraform::write(&self.providers, &self.others)
+        } else {
+            let content = Content { format_version: FORMAT_VERSION.to_owned(), providers: self.providers.clone() };
+            serde_json::to_string_pretty(&content).unwrap_or_default() + "\n"
+        };
         let failed = |error| InstallError::file(&self.path, error);
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let temp = self.path.with_file_name(format!("{name}.{}", std::process::id()));
@@ -113,6 +125,19 @@ impl LockFile {
             failed(error)
         })
     }
+}
+
+fn is_of_terraform(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "hcl")
+}
+
+fn read_json(text: &str) -> Result<BTreeMap<String, LockedProvider>, String> {
+    let content: Content = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if content.format_version != FORMAT_VERSION {
+        let version = content.format_version;
+        return Err(format!("its format version is `{version}`, which requires a newer version of Purlin"));
+    }
+    Ok(content.providers)
 }
 
 #[cfg(test)]

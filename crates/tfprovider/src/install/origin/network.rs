@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use fetch::{Credentials, Http, HttpRequest, display_url, token_variable};
 use reqwest::Url;
 use semver::Version;
 use serde::Deserialize;
 
 use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
-use crate::install::credentials::{Credentials, token_variable};
-use crate::install::http::{Http, HttpRequest, display_url};
 use crate::install::{Hash, InstallError, Platform};
 
 /// A network mirror for one provider.
@@ -79,9 +78,8 @@ impl<'a> NetworkMirror<'a> {
     async fn json<T: serde::de::DeserializeOwned>(&self, url: &Url, what: &str) -> Result<Option<T>, InstallError> {
         let authorization = self.authorization(url);
         let credentials = token_variable(&host(&self.base));
-        let request =
-            HttpRequest { url, what, authorization: authorization.as_deref(), credentials: &credentials, accept: None };
-        self.http.json(request).await
+        let (authorization, credentials) = (authorization.as_deref(), credentials.as_str());
+        Ok(self.http.json(HttpRequest { authorization, credentials, ..HttpRequest::new(url, what) }).await?)
     }
 
     /// Lists the versions. The list is empty if the mirror does not have the provider.

@@ -2,8 +2,8 @@
 //! version, which refers to an index with a manifest for each platform, whose only layer is the published zip file.
 
 use std::sync::OnceLock;
-use std::time::Duration;
 
+use fetch::{Credentials, DOCUMENT, DOCUMENT_BYTES, Http, HttpRequest, display_url, status_error, token_variable};
 use reqwest::header::{LINK, WWW_AUTHENTICATE};
 use reqwest::{StatusCode, Url};
 use semver::Version;
@@ -13,9 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::network::no_package;
 use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
-use crate::install::credentials::{Credentials, token_variable};
 use crate::install::hash::hex;
-use crate::install::http::{DOCUMENT_BYTES, Http, HttpRequest, display_url, status_error};
 use crate::install::{Hash, InstallError, Platform};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -23,9 +21,6 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const PROVIDER: &str = "application/vnd.opentofu.provider";
 const TARGET: &str = "application/vnd.opentofu.provider-target";
 const ZIP: &str = "archive/zip";
-
-/// The time limit for a document.
-const DOCUMENT: Duration = Duration::from_mins(1);
 
 /// The maximum number of pages of a tag list; a page has a hundred tags or more.
 const PAGES: usize = 100;
@@ -156,7 +151,7 @@ impl<'a> OciMirror<'a> {
         let (mut answer, mut authorization) = (None, self.authorization());
         // The first response to an unauthorized request names the token service.
         for _ in 0..2 {
-            let ask = HttpRequest { url, what, authorization: authorization.as_deref(), credentials: &hint, accept };
+            let ask = HttpRequest { accept, ..authorized(url, what, authorization.as_deref(), &hint) };
             let response = self.http.send(ask, DOCUMENT).await?;
             let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
             let challenge = challenge.map(str::to_owned).filter(|_| response.status() == StatusCode::UNAUTHORIZED);
@@ -171,10 +166,10 @@ impl<'a> OciMirror<'a> {
             }
         }
         let Some(mut answer) = answer else { return Ok(None) };
-        let ask = HttpRequest { url, what, authorization: authorization.as_deref(), credentials: &hint, accept };
+        let ask = HttpRequest { accept, ..authorized(url, what, authorization.as_deref(), &hint) };
         match answer.status() {
             StatusCode::NOT_FOUND => return Ok(None),
-            status if !status.is_success() => return Err(status_error(ask, &answer)),
+            status if !status.is_success() => return Err(status_error(ask, &answer).into()),
             _ => {}
         }
         let link = answer.headers().get(LINK).and_then(|value| value.to_str().ok());
@@ -206,9 +201,7 @@ impl<'a> OciMirror<'a> {
         realm.query_pairs_mut().extend_pairs(service).append_pair("scope", &scope);
         let hint = self.hint();
         let what = format!("a token for {}", self.name());
-        let ask =
-            HttpRequest { url: &realm, what: &what, authorization: login.as_deref(), credentials: &hint, accept: None };
-        let token: Option<Token> = self.http.json(ask).await?;
+        let token: Option<Token> = self.http.json(authorized(&realm, &what, login.as_deref(), &hint)).await?;
         let token = token.and_then(|token| token.token.or(token.access_token));
         Ok(token.map(|token| self.authorization.get_or_init(|| format!("Bearer {token}")).clone()))
     }
@@ -285,6 +278,15 @@ impl<'a> OciMirror<'a> {
             warnings: Vec::new(),
         })
     }
+}
+
+fn authorized<'a>(
+    url: &'a Url,
+    what: &'a str,
+    authorization: Option<&'a str>,
+    credentials: &'a str,
+) -> HttpRequest<'a> {
+    HttpRequest { authorization, credentials, ..HttpRequest::new(url, what) }
 }
 
 /// The error for an artifact of another type.

@@ -1,5 +1,4 @@
-//! The provider registry protocol: `/.well-known/terraform.json` on the host holds the base URL of the service
-//! `providers.v1`.
+//! The provider registry protocol, `providers.v1`.
 //!
 //! The package is verified against its checksum, the checksum against the list of checksums, and the list against its
 //! signature. The keys come from the registry too, so this is only as secure as the TLS connection to its host; pinned
@@ -7,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use fetch::{Credentials, Http, HttpRequest, display_url, token_variable};
 use reqwest::Url;
 use semver::Version;
 use serde::Deserialize;
@@ -15,8 +15,6 @@ use serde::de::DeserializeOwned;
 use super::network::no_package;
 use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
-use crate::install::credentials::{Credentials, token_variable};
-use crate::install::http::{Http, HttpRequest, display_url};
 use crate::install::signature::{self, Key};
 use crate::install::{Hash, InstallError, Platform};
 use process::Clock;
@@ -36,12 +34,6 @@ pub(in crate::install) struct Registry<'a> {
     pub credentials: &'a Credentials,
     /// Determines whether keys have expired.
     pub clock: &'a dyn Clock,
-}
-
-#[derive(Deserialize)]
-struct Services {
-    #[serde(rename = "providers.v1")]
-    providers: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -90,28 +82,15 @@ impl Registry<'_> {
 
     async fn json<T: DeserializeOwned>(&self, url: &Url, what: &str) -> Result<Option<T>, InstallError> {
         let (authorization, credentials) = (self.authorization(), token_variable(&self.source.host));
-        let request =
-            HttpRequest { url, what, authorization: authorization.as_deref(), credentials: &credentials, accept: None };
-        self.http.json(request).await
+        let (authorization, credentials) = (authorization.as_deref(), credentials.as_str());
+        Ok(self.http.json(HttpRequest { authorization, credentials, ..HttpRequest::new(url, what) }).await?)
     }
 
     /// Discovers the base URL of the provider.
     async fn provider_url(&self) -> Result<Url, InstallError> {
         let Source { host, namespace, name } = self.source;
-        let invalid = |why: String| {
-            InstallError::new(format!("{host} is not a provider registry: {why}"))
-                .at("spec.source")
-                .hint("correct the host in `spec.source`, or set a mirror in `spec.package`")
-        };
-        let url = Url::parse(&format!("https://{host}/.well-known/terraform.json"));
-        let url = url.map_err(|error| invalid(error.to_string()))?;
-        let services: Option<Services> = self.json(&url, "the list of services").await?;
-        let services = services.ok_or_else(|| invalid(format!("{} does not exist", display_url(&url))))?;
-        let base =
-            services.providers.ok_or_else(|| invalid("it does not offer the service providers.v1".to_owned()))?;
-        let slash = if base.ends_with('/') { "" } else { "/" };
-        let base = url.join(&format!("{base}{slash}")).and_then(|base| base.join(&format!("{namespace}/{name}/")));
-        base.map_err(|error| invalid(error.to_string()))
+        let base = fetch::service(self.http, self.credentials, host, "providers.v1", "provider registry").await?;
+        join_url(&base, &format!("{namespace}/{name}/"))
     }
 
     /// Lists the versions with a supported plugin protocol.
@@ -208,9 +187,8 @@ impl Registry<'_> {
 
     async fn file(&self, base: &Url, address: &str, what: &str) -> Result<Vec<u8>, InstallError> {
         let url = join_url(base, address)?;
-        let request = HttpRequest { url: &url, what, authorization: None, credentials: "nothing", accept: None };
         let missing = || InstallError::new(format!("{what} does not exist: {} (404)", display_url(&url)));
-        self.http.document(request).await?.ok_or_else(missing)
+        self.http.document(HttpRequest::new(&url, what)).await?.ok_or_else(missing)
     }
 }
 

@@ -1,4 +1,6 @@
-//! HTTPS requests to registries and mirrors, with limits on time and size.
+//! HTTPS requests to registries, mirrors and other sources of packages, with limits on time and size.
+//!
+//! A request without TLS is possible only where its caller allows it, and never after one with TLS.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -10,7 +12,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
-use super::InstallError;
+use crate::error::{FetchError, FetchErrorKind};
 
 /// The time limit to connect, short to detect unreachable hosts early.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -19,16 +21,16 @@ const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// The time limit for a document.
-const DOCUMENT: Duration = Duration::from_mins(1);
+pub const DOCUMENT: Duration = Duration::from_mins(1);
 
 /// The time limit for a package. The largest packages have 200 MB, and some connections only 1 Mbit/s.
 const PACKAGE: Duration = Duration::from_mins(30);
 
 /// The maximum size of a document. The version lists of the oldest providers have 300 KB.
-pub(super) const DOCUMENT_BYTES: u64 = 16 << 20;
+pub const DOCUMENT_BYTES: u64 = 16 << 20;
 
 /// The maximum size of a package. The largest packages have 200 MB.
-pub(super) const PACKAGE_BYTES: u64 = 2 << 30;
+const PACKAGE_BYTES: u64 = 2 << 30;
 
 /// The same limit as in Terraform.
 const REDIRECTS: usize = 5;
@@ -38,13 +40,13 @@ const TERRAFORM_VERSION: &str = "1.13.0";
 
 /// The client for all origins. It is created on first use, because loading the system's certificates takes a while.
 #[derive(Debug, Default)]
-pub(super) struct Http {
+pub struct Http {
     roots: Vec<Vec<u8>>,
-    client: OnceLock<Result<Client, InstallError>>,
+    client: OnceLock<Result<Client, FetchError>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HttpRequest<'a> {
+pub struct HttpRequest<'a> {
     pub url: &'a Url,
     /// The name of the document in errors: `the list of versions of ...`.
     pub what: &'a str,
@@ -54,6 +56,15 @@ pub(super) struct HttpRequest<'a> {
     pub credentials: &'a str,
     /// The value of the `Accept` header.
     pub accept: Option<&'static str>,
+    /// Whether the URL may be one without TLS.
+    pub plain: bool,
+}
+
+impl<'a> HttpRequest<'a> {
+    /// A request without credentials.
+    pub fn new(url: &'a Url, what: &'a str) -> Self {
+        Self { url, what, authorization: None, credentials: "nothing", accept: None, plain: false }
+    }
 }
 
 impl Http {
@@ -62,13 +73,14 @@ impl Http {
         Self { roots, client: OnceLock::new() }
     }
 
-    fn client(&self) -> Result<&Client, InstallError> {
+    fn client(&self) -> Result<&Client, FetchError> {
         self.client.get_or_init(|| self.build()).as_ref().map_err(Clone::clone)
     }
 
-    fn build(&self) -> Result<Client, InstallError> {
+    fn build(&self) -> Result<Client, FetchError> {
         let wrong = |error: reqwest::Error| {
-            InstallError::new(format!("cannot create an HTTPS client: {}", chain(&error)))
+            let message = format!("cannot create an HTTPS client: {}", chain(&error));
+            FetchError::new(FetchErrorKind::Local, message)
                 .hint("the CA certificates of the system are required; SSL_CERT_FILE can set their path")
         };
         let mut headers = HeaderMap::new();
@@ -76,9 +88,7 @@ impl Http {
         let mut builder = Client::builder()
             .user_agent(concat!("purlin/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
-            // Downloads must be encrypted, also after a redirect.
-            .https_only(true)
-            .redirect(redirect::Policy::limited(REDIRECTS))
+            .redirect(redirect::Policy::custom(follow))
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE);
         for root in &self.roots {
@@ -90,16 +100,17 @@ impl Http {
     }
 
     /// Sends a request and returns the response with any status.
-    pub async fn send(&self, ask: HttpRequest<'_>, limit: Duration) -> Result<Response, InstallError> {
-        if ask.url.scheme() != "https" {
+    pub async fn send(&self, ask: HttpRequest<'_>, limit: Duration) -> Result<Response, FetchError> {
+        let is_plain = ask.plain && ask.url.scheme() == "http" && ask.authorization.is_none();
+        if !is_secure(ask.url) && !is_plain {
             let message = format!("{} cannot be fetched: {} is not https", ask.what, display_url(ask.url));
-            return Err(InstallError::new(message).at("spec.package"));
+            return Err(FetchError::new(FetchErrorKind::Unsuitable, message));
         }
         let mut request = self.client()?.get(ask.url.clone()).timeout(limit);
         if let Some(authorization) = ask.authorization {
             let mut value = HeaderValue::from_str(authorization).map_err(|_| {
-                InstallError::new("the registry token contains an invalid character")
-                    .hint(format!("correct {}", ask.credentials))
+                let message = "the registry token contains an invalid character";
+                FetchError::new(FetchErrorKind::Rejected, message).hint(format!("correct {}", ask.credentials))
             })?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
@@ -111,7 +122,7 @@ impl Http {
     }
 
     /// Sends a request and returns a successful response; `None` if the document does not exist (404).
-    pub async fn get(&self, ask: HttpRequest<'_>, limit: Duration) -> Result<Option<Response>, InstallError> {
+    async fn get(&self, ask: HttpRequest<'_>, limit: Duration) -> Result<Option<Response>, FetchError> {
         let response = self.send(ask, limit).await?;
         match response.status() {
             status if status.is_success() => Ok(Some(response)),
@@ -121,7 +132,12 @@ impl Http {
     }
 
     /// Fetches a document; `None` if it does not exist (404).
-    pub async fn document(&self, ask: HttpRequest<'_>) -> Result<Option<Vec<u8>>, InstallError> {
+    pub async fn document(&self, ask: HttpRequest<'_>) -> Result<Option<Vec<u8>>, FetchError> {
+        Ok(self.answer(ask).await?.map(|(_, content)| content))
+    }
+
+    /// Fetches a document with the headers of the response; `None` if it does not exist (404).
+    pub async fn answer(&self, ask: HttpRequest<'_>) -> Result<Option<(HeaderMap, Vec<u8>)>, FetchError> {
         let Some(mut response) = self.get(ask, DOCUMENT).await? else { return Ok(None) };
         let mut content = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(ask, &error))? {
@@ -130,24 +146,27 @@ impl Http {
                 return Err(too_large(ask, DOCUMENT_BYTES));
             }
         }
-        Ok(Some(content))
+        Ok(Some((std::mem::take(response.headers_mut()), content)))
     }
 
     /// Fetches a JSON document; `None` if it does not exist (404).
-    pub async fn json<T: DeserializeOwned>(&self, ask: HttpRequest<'_>) -> Result<Option<T>, InstallError> {
+    pub async fn json<T: DeserializeOwned>(&self, ask: HttpRequest<'_>) -> Result<Option<T>, FetchError> {
         let Some(content) = self.document(ask).await? else { return Ok(None) };
         serde_json::from_slice(&content).map(Some).map_err(|error| {
-            InstallError::new(format!("{} cannot be read: {error} ({})", ask.what, display_url(ask.url)))
-                .at("spec.package")
+            let message = format!("{} cannot be read: {error} ({})", ask.what, display_url(ask.url));
+            FetchError::new(FetchErrorKind::Unsuitable, message)
                 .hint("check that this is the address of a registry or mirror")
         })
     }
 
     /// Downloads a package to a file and returns its SHA-256 digest.
-    pub async fn download(&self, ask: HttpRequest<'_>, to: &Path) -> Result<[u8; 32], InstallError> {
-        let missing = || InstallError::new(format!("{} does not exist: {} (404)", ask.what, display_url(ask.url)));
+    pub async fn download(&self, ask: HttpRequest<'_>, to: &Path) -> Result<[u8; 32], FetchError> {
+        let missing = || {
+            let message = format!("{} does not exist: {} (404)", ask.what, display_url(ask.url));
+            FetchError::new(FetchErrorKind::Rejected, message)
+        };
         let mut response = self.get(ask, PACKAGE).await?.ok_or_else(missing)?;
-        let failed = |error| InstallError::file(to, error);
+        let failed = |error| FetchError::file(to, error);
         let mut file = tokio::fs::File::create(to).await.map_err(failed)?;
         let (mut hasher, mut length) = (Sha256::new(), 0);
         while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(ask, &error))? {
@@ -163,8 +182,24 @@ impl Http {
     }
 }
 
+/// Whether the URL is one with TLS.
+pub fn is_secure(url: &Url) -> bool {
+    url.scheme() == "https"
+}
+
+/// Follows redirects, but none from a request with TLS to one without.
+fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    if attempt.previous().len() > REDIRECTS {
+        return attempt.error("too many redirects");
+    }
+    if !is_secure(attempt.url()) && attempt.previous().iter().any(is_secure) {
+        return attempt.error("it redirects to an address that is not https");
+    }
+    attempt.follow()
+}
+
 /// The URL without credentials and without the query, which may contain a signature.
-pub(super) fn display_url(url: &Url) -> String {
+pub fn display_url(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -174,42 +209,46 @@ pub(super) fn display_url(url: &Url) -> String {
     url.to_string()
 }
 
-fn too_large(ask: HttpRequest<'_>, bytes: u64) -> InstallError {
+fn too_large(ask: HttpRequest<'_>, bytes: u64) -> FetchError {
     let message = format!("{} is larger than {} MiB: {}", ask.what, bytes >> 20, display_url(ask.url));
-    InstallError::new(message).at("spec.package")
+    FetchError::new(FetchErrorKind::Unsuitable, message)
 }
 
 /// The error for a missing or incomplete response.
-fn transport_error(ask: HttpRequest<'_>, error: &reqwest::Error) -> InstallError {
+fn transport_error(ask: HttpRequest<'_>, error: &reqwest::Error) -> FetchError {
     let why = if error.is_timeout() { "the request timed out".to_owned() } else { chain(error) };
-    let offline = "check the network and proxies (HTTPS_PROXY); without network access, use a mirror (--plugin-dir)";
-    InstallError::new(format!("{} cannot be fetched from {}: {why}", ask.what, display_url(ask.url))).hint(offline)
+    let message = format!("{} cannot be fetched from {}: {why}", ask.what, display_url(ask.url));
+    FetchError::new(FetchErrorKind::Unreachable, message).hint("check the network and proxies (HTTPS_PROXY)")
 }
 
-pub(super) fn status_error(ask: HttpRequest<'_>, response: &Response) -> InstallError {
+pub fn status_error(ask: HttpRequest<'_>, response: &Response) -> FetchError {
     let status = response.status();
     let place = display_url(ask.url);
-    let say = |why: &str| format!("{} cannot be fetched from {place}: {why} ({})", ask.what, status.as_u16());
+    let failed = |kind: FetchErrorKind, why: &str| {
+        let code = status.as_u16();
+        FetchError::new(kind, format!("{} cannot be fetched from {place}: {why} ({code})", ask.what))
+    };
+    let rejected = |why: &str| failed(FetchErrorKind::Rejected, why);
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let (why, hint) = match ask.authorization {
                 None => ("credentials are required", format!("set {}", ask.credentials)),
                 Some(_) => ("the credentials were rejected", format!("correct {}", ask.credentials)),
             };
-            InstallError::new(say(why)).hint(hint)
+            rejected(why).hint(hint)
         }
         StatusCode::TOO_MANY_REQUESTS => {
             let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
             let hint = match after.map(|after| (after, after.parse::<u64>().is_ok())) {
-                Some((seconds, true)) => format!("retry after {seconds} s; a mirror has no rate limit"),
-                Some((date, false)) => format!("retry after {date}; a mirror has no rate limit"),
-                None => "try again later; a mirror has no rate limit".to_owned(),
+                Some((seconds, true)) => format!("retry after {seconds} s"),
+                Some((date, false)) => format!("retry after {date}"),
+                None => "try again later".to_owned(),
             };
-            InstallError::new(say("too many requests")).hint(hint)
+            failed(FetchErrorKind::Limited, "too many requests").hint(hint)
         }
-        _ if status.is_server_error() => InstallError::new(say("the server failed")),
-        _ if status.is_redirection() => InstallError::new(say("the redirect is not valid")),
-        _ => InstallError::new(say("the request was rejected")),
+        _ if status.is_server_error() => rejected("the server failed"),
+        _ if status.is_redirection() => rejected("the redirect is not valid"),
+        _ => rejected("the request was rejected"),
     }
 }
 
@@ -245,8 +284,7 @@ mod tests {
     #[tokio::test]
     async fn unencrypted_requests_are_rejected() {
         let url = Url::parse("http://localhost:1/").unwrap();
-        let ask = HttpRequest { url: &url, what: "the list", authorization: None, credentials: "", accept: None };
-        let error = Http::default().document(ask).await.unwrap_err();
+        let error = Http::default().document(HttpRequest::new(&url, "the list")).await.unwrap_err();
         assert_eq!(error.message, "the list cannot be fetched: http://localhost:1/ is not https");
     }
 }

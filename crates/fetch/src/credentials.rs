@@ -41,13 +41,13 @@ impl Credentials {
     }
 
     /// The token for a host, with an optional port.
-    pub(super) fn token(&self, host: &str) -> Option<&str> {
+    pub fn token(&self, host: &str) -> Option<&str> {
         self.tokens.get(&host.to_ascii_lowercase()).map(String::as_str)
     }
 
     /// The login for an OCI registry in the form of the header `Authorization: Basic`. Credential helpers are not
     /// supported.
-    pub(super) fn login(&self, host: &str) -> Option<String> {
+    pub fn login(&self, host: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct Config {
             #[serde(default)]
@@ -68,7 +68,7 @@ fn decode_host(encoded: &str) -> String {
 }
 
 /// The name of the token variable for a host.
-pub(super) fn token_variable(host: &str) -> String {
+pub fn token_variable(host: &str) -> String {
     format!("{PREFIX}{}", host.replace('-', "__").replace('.', "_"))
 }
 

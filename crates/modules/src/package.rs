@@ -1,0 +1,158 @@
+//! Fetches whole packages from their addresses.
+
+use std::path::{Path, PathBuf};
+
+use fetch::{Http, Links, UnpackRules};
+use reqwest::Url;
+
+use crate::archive;
+use crate::copy::copy_directory;
+use crate::error::ModuleError;
+use crate::git::Git;
+
+/// The largest repositories of modules have some thousand files.
+pub const RULES: UnpackRules = UnpackRules { bytes: 2 << 30, entries: 100_000, links: Links::Inside };
+
+/// What gets packages.
+#[derive(Debug)]
+pub struct Fetcher<'a> {
+    pub http: &'a Http,
+    pub git: Git,
+}
+
+impl Fetcher<'_> {
+    /// Fetches a package into a directory that does not exist yet.
+    pub async fn fetch(&self, package: &str, into: &Path) -> Result<(), ModuleError> {
+        let (forced, address) = match package.split_once("::") {
+            Some((forced, address)) => (Some(forced), address),
+            None => (None, package),
+        };
+        let invalid = |error| ModuleError::new(format!("`{address}` is not a URL: {error}"));
+        let mut url = Url::parse(address).map_err(invalid)?;
+        match (forced, url.scheme()) {
+            (Some("git"), _) => self.git.clone(&url, into).await?,
+            (Some("http" | "https") | None, "http" | "https") => archive::fetch(self, url, into).await?,
+            (Some("file") | None, "file") => {
+                let query = archive::Query::take(&mut url)?;
+                let path = url.to_file_path().map_err(|()| ModuleError::new(format!("`{address}` is not a path")))?;
+                local(&path, &query, into).await?;
+            }
+            (forced, scheme) => return Err(unsupported(forced.unwrap_or(scheme))),
+        }
+        let inspected = into.to_owned();
+        blocking(move || Ok(fetch::inspect(&inspected, RULES)?)).await
+    }
+}
+
+/// Copies a directory, or unpacks an archive, of this machine.
+async fn local(path: &Path, query: &archive::Query, into: &Path) -> Result<(), ModuleError> {
+    let (path, query, into) = (path.to_owned(), query.clone(), into.to_owned());
+    blocking(move || {
+        if path.is_dir() {
+            return copy_directory(&path, &into);
+        }
+        if !path.exists() {
+            let message = format!("{} does not exist", path.display());
+            return Err(ModuleError::new(message).hint("correct the path in `source`"));
+        }
+        let name = path.display().to_string();
+        let format = query.format(&name).ok_or_else(|| {
+            ModuleError::new(format!("{name} is neither a directory nor an archive")).hint(archive::FORMATS)
+        })?;
+        query.check(&path, &name)?;
+        archive::unpack(&path, format, &into)
+    })
+    .await
+}
+
+fn unsupported(kind: &str) -> ModuleError {
+    let hint = match kind {
+        "oci" => "publish the package as an archive, or in a Git repository",
+        "s3" | "gcs" => "use the HTTPS address of the archive, or a Git repository",
+        "hg" => "use a Git repository",
+        _ => "write `git::` before the address of a Git repository",
+    };
+    ModuleError::new(format!("packages of the kind `{kind}` are not supported")).hint(hint)
+}
+
+/// Runs file operations on a thread that may wait.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ModuleError> + Send + 'static,
+) -> Result<T, ModuleError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(ModuleError::new("Purlin is shutting down")),
+        },
+    }
+}
+
+/// Finds a directory of a package. Each part can have `*` in it, which stands for anything, and then has to name exactly one
+/// directory.
+pub fn subdirectory(package: &Path, subdir: &str) -> Result<PathBuf, ModuleError> {
+    let mut found = PathBuf::new();
+    for part in subdir.split('/') {
+        if !part.contains('*') {
+            found.push(part);
+            continue;
+        }
+        let folder = package.join(&found);
+        let entries = std::fs::read_dir(&folder).map_err(|error| ModuleError::file(&folder, error))?;
+        let names = entries.filter_map(|entry| {
+            Some(entry.ok()?).filter(|entry| entry.path().is_dir())?.file_name().into_string().ok()
+        });
+        let mut matching: Vec<String> = names.filter(|name| matches(part, name)).collect();
+        if matching.len() != 1 {
+            let count = matching.len();
+            return Err(ModuleError::new(format!("{count} directories of the package match `{subdir}`, and not one")));
+        }
+        found.extend(matching.pop());
+    }
+    if package.join(&found).is_dir() {
+        return Ok(found);
+    }
+    Err(ModuleError::new(format!("the package has no directory `{subdir}`"))
+        .hint("correct what stands after `//` in `source`"))
+}
+
+/// Whether a name has the parts between the stars, in their order.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, rest)) => name.strip_prefix(head).is_some_and(|name| {
+            let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            ends.into_iter().any(|at| matches(rest, &name[at..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_one_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["acme-network-0123/modules/a", "acme-network-0123/modules/b"] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        std::fs::write(folder.path().join("pax_global_header"), "").unwrap();
+        let found = |subdir: &str| {
+            subdirectory(folder.path(), subdir).map(|path| path.display().to_string()).map_err(|error| error.message)
+        };
+        assert_eq!(found("*").unwrap(), "acme-network-0123");
+        assert_eq!(found("acme-*-0*3/modules/b").unwrap(), "acme-network-0123/modules/b");
+        assert_eq!(found("*/modules/*").unwrap_err(), "2 directories of the package match `*/modules/*`, and not one");
+        assert_eq!(found("other").unwrap_err(), "the package has no directory `other`");
+    }
+
+    #[test]
+    fn stars_match_any_text() {
+        for (pattern, name, expected) in
+            [("*", "", true), ("a*c", "abc", true), ("a*c", "abcd", false), ("*b*", "abc", true), ("a", "ab", false)]
+        {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}
