@@ -13,6 +13,7 @@ pub mod root_module;
 pub mod run;
 pub mod failure;
 pub mod failures;
+pub mod init;
 pub mod json;
 pub mod live;
 pub mod local;
@@ -31,6 +32,7 @@ pub mod signals;
 pub mod inputs;
 pub mod state;
 pub mod table;
+pub mod tree_problems;
 pub mod ui;
 pub mod view;
 pub mod messages;
@@ -73,7 +75,8 @@ fn parse() -> Result<(PurlinArgs, String), clap::Error> {
     if called.is_some_and(|path| path.file_stem().is_some_and(|stem| stem == "kubectl-purlin")) {
         command = command.bin_name("kubectl purlin");
     }
-    let matches = command.try_get_matches()?;
+    let words = args::with_two_dashes(std::env::args_os(), &command);
+    let matches = command.try_get_matches_from(words)?;
     let namespace = namespace(&matches).unwrap_or_default();
     Ok((PurlinArgs::from_arg_matches(&matches)?, namespace))
 }
@@ -115,21 +118,18 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn terraform_command(error: &clap::Error) -> Option<(&str, &'static str)> {
     let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let instead = match command.as_str() {
-        "init" => "providers are installed when they are needed; `purlin provider install` installs them in advance",
         "output" => {
             "`purlin state show NAME` shows the values of an object; `spec.publish` writes them for other programs"
         }
         "console" => "`purlin plan` evaluates the expressions of manifests; `purlin state show NAME` shows values",
         "workspace" => "use a state file for each environment, and select it with --state: see docs/environments.md",
-        "fmt" => "manifests are YAML: use the formatter of your editor; `purlin validate -f DIR` checks them",
         "show" => "`purlin state show NAME` shows an object, and `purlin plan` a plan",
         "refresh" => "use `purlin apply --refresh-only -f DIR`",
         "taint" => "use `purlin state taint NAME`, or `purlin apply --replace NAME`",
         "untaint" => "use `purlin state untaint NAME`",
-        "providers" => "use `purlin provider list`",
         "test" => "`purlin validate -f DIR` checks manifests; conditions check objects: see docs/conditions.md",
         "force-unlock" => "the lock of a state file ends with the process that holds it",
-        "modules" => "Helm, Kustomize or copies take the place of modules",
+        "modules" => "`purlin init` installs modules",
         "login" | "logout" => "credentials of registries are those of Terraform: see docs/providers.md",
         _ => return None,
     };
@@ -139,6 +139,9 @@ fn terraform_command(error: &clap::Error) -> Option<(&str, &'static str)> {
 fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
     use commands as c;
     match command {
+        Command::Init(args) => local_runtime()?.block_on(c::init::run(args, console)),
+        Command::Providers(args) => c::providers::run(args, console),
+        Command::Fmt(args) => c::fmt::run(args, console),
         Command::Validate(args) => local_runtime()?.block_on(c::validate::run(args, console)),
         Command::Crds => c::crds::run(console),
         Command::Version(args) => c::version::run(&args, console),

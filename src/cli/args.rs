@@ -1,12 +1,14 @@
 //! The command-line arguments as clap parses them. `options` validates and interprets them. Doc comments here are help
 //! texts.
 
+mod configuration;
 mod controller;
 mod examples;
 mod migrate;
 mod plugin;
 mod provider;
 mod resources;
+mod single_dash;
 mod state;
 mod ui;
 
@@ -15,6 +17,7 @@ use std::path::PathBuf;
 use clap::builder::Resettable;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use configuration::{BackendArgs, FmtArgs, InitArgs, LockFileMode, RootArgs};
 pub use controller::{ControllerArgs, Listening, LogFormat};
 pub use migrate::{MigrateArgs, StateExportArgs};
 pub use plugin::{LaunchHookArgs, LaunchPluginArgs, RunnerArgs};
@@ -23,6 +26,7 @@ pub use provider::{
     ProviderNameArgs, TypeFormat,
 };
 pub use resources::{ChoiceArgs, DecisionArgs, ReconcileArgs, ResourceArgs};
+pub use single_dash::with_two_dashes;
 pub use state::{
     ADDRESS_FORMS, HistoryArgs, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs,
     StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateRestoreArgs, StateShowArgs,
@@ -42,6 +46,13 @@ pub struct PurlinArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Install the modules and providers of a configuration of Terraform.
+    ///
+    /// Modules are installed in `.terraform/modules`, and the versions of providers are recorded in `.terraform.lock.hcl`,
+    /// both as OpenTofu and Terraform do. What is installed already is not fetched again, unless -upgrade is set. Options
+    /// can be written with one dash.
+    #[command(after_help = examples::INIT)]
+    Init(InitArgs),
     /// Show the changes that an apply would make.
     ///
     /// Reads the recorded objects, compares them with the manifests, and prints the changes. Nothing is changed. An
@@ -140,7 +151,17 @@ pub enum Command {
     /// Describe a built-in type, a type of a provider, or one of its attributes.
     #[command(after_help = examples::EXPLAIN_TYPE)]
     ExplainType(ExplainTypeArgs),
-    /// Check whether manifests are valid.
+    /// Show the providers that the modules of a configuration of Terraform require.
+    #[command(after_help = examples::PROVIDERS)]
+    Providers(RootArgs),
+    /// Format the files of configurations of Terraform.
+    ///
+    /// Prints the names of the files that it changes. The result is that of `tofu fmt`.
+    #[command(after_help = examples::FMT)]
+    Fmt(FmtArgs),
+    /// Check whether manifests, or a configuration of Terraform, are valid.
+    ///
+    /// Of a configuration, the blocks, modules and providers are checked, without the schemas of the providers.
     #[command(after_help = examples::VALIDATE)]
     Validate(ValidateArgs),
     /// Print the custom resource definitions, for `kubectl apply -f -`.

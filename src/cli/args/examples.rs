@@ -16,6 +16,27 @@ examples! {
   # Look at the Resources of a namespace in a cluster
   purlin get -n shop";
 
+    INIT: "
+  # Install what the configuration in the working directory needs
+  purlin init
+
+  # Select the newest versions of modules and providers that the constraints allow
+  purlin init -upgrade
+
+  # In CI: fail if the lock file does not have the selected versions
+  purlin init -f network -lockfile=readonly";
+
+    PROVIDERS: "
+  # Show the providers of each module
+  purlin providers -f network";
+
+    FMT: "
+  # Format the files of a directory and its subdirectories
+  purlin fmt -recursive network
+
+  # In CI: show what is not formatted, and exit with 3
+  purlin fmt -check -diff -recursive";
+
     PLAN: "
   # Compare the manifests in a directory with the records in purlin.db
   purlin plan -f shop
@@ -320,9 +341,11 @@ examples! {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use clap::{Command, CommandFactory as _};
 
-    use crate::cli::args::PurlinArgs;
+    use crate::cli::args::{PurlinArgs, with_two_dashes};
 
     fn example_lines(command: &Command) -> Vec<String> {
         let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -348,7 +371,9 @@ mod tests {
             let lines = example_lines(&command);
             assert!(!lines.is_empty(), "`{}` has no examples", command.get_name());
             for line in lines.iter().filter(|line| !line.starts_with('#')) {
-                let parsed = PurlinArgs::command().try_get_matches_from(words(line));
+                let words = words(line).into_iter().map(OsString::from);
+                let words = with_two_dashes(words, &PurlinArgs::command());
+                let parsed = PurlinArgs::command().try_get_matches_from(words);
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
                 checked += 1;
             }

@@ -12,20 +12,20 @@ use tokio_rustls::TlsAcceptor;
 
 /// The response for one path.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// The number of bytes of the body that are sent before the connection is closed.
-    pub(super) sent: usize,
+    pub(crate) sent: usize,
     /// The required `Authorization` header, and the response for other requests.
-    pub(super) only_for: Option<(String, Box<Answer>)>,
+    pub(crate) only_for: Option<(String, Box<Answer>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) path: String,
-    pub(super) authorization: Option<String>,
+pub(crate) struct Request {
+    pub(crate) path: String,
+    pub(crate) authorization: Option<String>,
 }
 
 #[derive(Default)]
@@ -35,40 +35,40 @@ struct Content {
 }
 
 /// The server. It stops when it is dropped.
-pub(super) struct Site {
+pub(crate) struct Site {
     /// `localhost:PORT`.
-    pub(super) host: String,
+    pub(crate) host: String,
     /// The certificate to trust (PEM).
-    pub(super) root: Vec<u8>,
+    pub(crate) root: Vec<u8>,
     content: Arc<Mutex<Content>>,
     _serving: JoinSet<()>,
 }
 
 impl Answer {
-    pub(super) fn of(body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn of(body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         Self { status: 200, headers: Vec::new(), sent: body.len(), body, only_for: None }
     }
 
-    pub(super) fn json(body: &serde_json::Value) -> Self {
+    pub(crate) fn json(body: &serde_json::Value) -> Self {
         Self::of(body.to_string()).with("Content-Type", "application/json")
     }
 
-    pub(super) fn status(status: u16) -> Self {
+    pub(crate) fn status(status: u16) -> Self {
         Self { status, ..Self::of("") }
     }
 
-    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Closes the connection after this number of bytes of the body.
-    pub(super) fn cut(self, sent: usize) -> Self {
+    pub(crate) fn cut(self, sent: usize) -> Self {
         Self { sent, ..self }
     }
 
-    pub(super) fn only_for(self, authorization: &str, otherwise: Self) -> Self {
+    pub(crate) fn only_for(self, authorization: &str, otherwise: Self) -> Self {
         Self { only_for: Some((authorization.to_owned(), Box::new(otherwise))), ..self }
     }
 
@@ -80,7 +80,7 @@ impl Answer {
 }
 
 impl Site {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -114,21 +114,21 @@ impl Site {
         Self { host, root: made.cert.pem().into_bytes(), content, _serving: all }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("https://{}{path}", self.host)
     }
 
-    pub(super) fn put(&self, path: impl Into<String>, answer: Answer) {
+    pub(crate) fn put(&self, path: impl Into<String>, answer: Answer) {
         self.content.lock().unwrap().answers.insert(path.into(), answer);
     }
 
     /// Changes the response for a path.
-    pub(super) fn change(&self, path: &str, change: impl FnOnce(&mut Answer)) {
+    pub(crate) fn change(&self, path: &str, change: impl FnOnce(&mut Answer)) {
         change(self.content.lock().unwrap().answers.get_mut(path).unwrap());
     }
 
     /// Returns the requests since the last call.
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.content.lock().unwrap().requests)
     }
 }

@@ -27,6 +27,7 @@ const EXIT_CODES: &str = "
 | 0 | Success. With `--detailed-exitcode`: there are no changes. |
 | 1 | An error, an invalid argument, or an object that could not be planned or applied. |
 | 2 | Only with `--detailed-exitcode`: there are changes. |
+| 3 | Only of `purlin fmt --check`: a file is not formatted. |
 | 130 | A signal ended the command while steps were running. |
 ";
 

@@ -1,0 +1,84 @@
+//! The arguments of the commands for configurations of Terraform: `init`, `fmt` and `providers`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    #[command(flatten)]
+    pub root: RootArgs,
+    /// Fetch installed modules again, and select the newest versions of modules and providers that the constraints allow.
+    #[arg(long)]
+    pub upgrade: bool,
+    /// Whether the lock file is written.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = LockFileMode::Write, conflicts_with = "upgrade")]
+    pub lockfile: LockFileMode,
+    /// A directory of provider packages in the layout of a Terraform filesystem mirror. It takes precedence over all
+    /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
+    #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
+    pub plugin_dirs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArgs,
+    /// Ignored. Accepted for scripts: no question is asked.
+    #[arg(long, value_name = "BOOL", hide = true, action = ArgAction::Set)]
+    pub input: Option<bool>,
+}
+
+#[derive(Debug, Args)]
+pub struct RootArgs {
+    /// The directory of the root module [default: the working directory]
+    #[arg(short = 'f', long = "filename", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+/// What Terraform has for the place of its state. There is none here: `init` says so.
+#[derive(Debug, Args)]
+pub struct BackendArgs {
+    /// Ignored. Accepted for scripts of Terraform: records are kept in a state file or in a cluster.
+    #[arg(long, value_name = "BOOL", hide = true, action = ArgAction::Set)]
+    pub backend: Option<bool>,
+    /// Ignored, as --backend.
+    #[arg(long, value_name = "FILE|NAME=VALUE", hide = true)]
+    pub backend_config: Vec<String>,
+    /// Ignored, as --backend.
+    #[arg(long, hide = true)]
+    pub reconfigure: bool,
+    /// Ignored, as --backend.
+    #[arg(long, hide = true)]
+    pub migrate_state: bool,
+    /// Ignored, as --backend.
+    #[arg(long, hide = true)]
+    pub force_copy: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LockFileMode {
+    /// The selected versions and their checksums are recorded.
+    #[default]
+    Write,
+    /// The file must have the versions already, and is not changed.
+    Readonly,
+}
+
+#[derive(Debug, Args)]
+pub struct FmtArgs {
+    /// Files and directories, or `-` for standard input [default: the working directory]
+    #[arg(value_name = "FILE|DIR|-")]
+    pub targets: Vec<PathBuf>,
+    /// Change nothing, and exit with 3 if a file is not formatted.
+    #[arg(long)]
+    pub check: bool,
+    /// Show the changes.
+    #[arg(long)]
+    pub diff: bool,
+    /// Also format the files in subdirectories.
+    #[arg(long)]
+    pub recursive: bool,
+    /// Whether the files are written.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    pub write: bool,
+    /// Whether the names of the files that are not formatted are printed.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
+    pub list: bool,
+}

@@ -1,0 +1,126 @@
+//! `purlin fmt`: formats the files of configurations of Terraform, as `tofu fmt` does.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crate::cli::args::FmtArgs;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::Console;
+use hcl::{FileId, Source};
+use similar::TextDiff;
+
+/// The endings of files that are formatted.
+const ENDINGS: [&str; 5] = [".tf", ".tofu", ".tfvars", ".tftest.hcl", ".tofutest.hcl"];
+
+/// As upstream, for scripts.
+const NOT_FORMATTED: Exit = Exit::Program(3);
+
+pub fn run(args: FmtArgs, console: Console) -> anyhow::Result<Exit> {
+    if args.targets == [Path::new("-")] {
+        return standard_input(&args, console);
+    }
+    let targets = if args.targets.is_empty() { vec![PathBuf::from(".")] } else { args.targets.clone() };
+    let mut files = Vec::new();
+    for target in &targets {
+        collect(target, args.recursive, &mut files)?;
+    }
+    let (mut changed, mut failed) = (false, false);
+    for file in files {
+        match format_file(&file, &args, console) {
+            Ok(is_changed) => changed |= is_changed,
+            Err(error) => {
+                console.failure(&error);
+                failed = true;
+            }
+        }
+    }
+    Ok(match (failed, changed && args.check) {
+        (true, _) => Exit::Problems,
+        (false, true) => NOT_FORMATTED,
+        (false, false) => Exit::Success,
+    })
+}
+
+fn standard_input(args: &FmtArgs, console: Console) -> anyhow::Result<Exit> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let formatted = formatted("<stdin>", &text)?;
+    if args.check {
+        return Ok(if formatted == text { Exit::Success } else { NOT_FORMATTED });
+    }
+    let shown = if args.diff { diff("<stdin>", &text, &formatted) } else { formatted };
+    console.result(|out| out.write_all(shown.as_bytes()))?;
+    Ok(Exit::Success)
+}
+
+/// Adds the files of a target: a file as it is named, or those of a directory with known endings. Hidden ones are left out.
+fn collect(target: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let failed = |error| Failure { message: format!("{}: {error}", target.display()), hint: None };
+    if !fs::metadata(target).map_err(failed)?.is_dir() {
+        let name = target.display().to_string();
+        if !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+            let hint = format!("the files of configurations end in {}", ENDINGS.join(", "));
+            return Err(Failure::hinted(format!("{name} is no file of a configuration"), hint));
+        }
+        files.push(target.to_owned());
+        return Ok(());
+    }
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(target).map_err(failed)? {
+        entries.push(entry.map_err(failed)?);
+    }
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = if target == Path::new(".") { PathBuf::from(&name) } else { target.join(&name) };
+        if name.starts_with('.') {
+            continue;
+        }
+        // A link to a directory above would lead around in a circle.
+        if entry.file_type().map_err(failed)?.is_dir() {
+            if recursive {
+                collect(&path, true, files)?;
+            }
+        } else if path.is_file() && ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Formats a file. Returns whether it was not formatted.
+fn format_file(file: &Path, args: &FmtArgs, console: Console) -> anyhow::Result<bool> {
+    let name = file.display().to_string();
+    let failed = |error: std::io::Error| Failure { message: format!("{name}: {error}"), hint: None };
+    let text = fs::read_to_string(file).map_err(failed)?;
+    let formatted = formatted(&name, &text)?;
+    if formatted == text {
+        return Ok(false);
+    }
+    if args.list {
+        console.lines(format_args!("{name}\n"))?;
+    }
+    if args.diff {
+        console.result(|out| out.write_all(diff(&name, &text, &formatted).as_bytes()))?;
+    }
+    if args.write && !args.check {
+        fs::write(file, formatted).map_err(failed)?;
+    }
+    Ok(true)
+}
+
+fn formatted(name: &str, text: &str) -> anyhow::Result<String> {
+    let source = Source::new(FileId(0), name, text);
+    hcl::format_configuration(source.clone()).map_err(|problems| {
+        let Some(problem) = problems.first() else { return anyhow::anyhow!("{name}: it cannot be read") };
+        let line = source.position(problem.range.start).line;
+        let message = format!("{name}:{line}: {}: {}", problem.summary, problem.detail.trim_end_matches('.'));
+        Failure { message, hint: problem.hint.clone() }.into()
+    })
+}
+
+fn diff(name: &str, before: &str, after: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    diff.unified_diff().header(&format!("old/{name}"), &format!("new/{name}")).to_string()
+}
