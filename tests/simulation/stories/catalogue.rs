@@ -97,6 +97,7 @@ pub(super) const STORIES: &[Story] = stories![
     cluster::object_lost,
     cluster::object_in_the_way,
     cluster::object_kept_for_an_impossible_one,
+    cluster::names_move_down_a_chain,
     cluster::object_of_a_renamed_resource,
     cluster::objects_namespace_deleted,
     cluster::deployment_becomes_ready,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::play::{Play, plain, thing};
+use super::play::{Play, config_map, plain, thing};
 
 /// A spec with this manifest.
 fn object(manifest: &Value, more: &Value) -> Value {
@@ -141,6 +141,24 @@ pub(super) async fn object_kept_for_an_impossible_one(play: &Play) {
     }
     play.apply("a", &site("v1"));
     play.ends(&["a ConfigMap site text=v1", "b ->a f0"]).await;
+}
+
+/// Each object takes the name of the next one, and is planned before the change of that one is known. It is planned again
+/// as soon as the name is free, and not only after a back-off.
+pub(super) async fn names_move_down_a_chain(play: &Play) {
+    let names = ["one", "two", "three", "four"];
+    ["a", "b", "c"].iter().zip(names).for_each(|(resource, name)| play.apply(resource, &config_map(name)));
+    play.given().await;
+    for (resource, name) in ["a", "b", "c"].iter().zip(&names[1..]) {
+        play.apply(resource, &config_map(name));
+        play.pass(Duration::from_millis(30)).await;
+    }
+    let began = tokio::time::Instant::now();
+    play.until_up_to_date().await;
+    if !play.is_disturbed && began.elapsed() > Duration::from_secs(1) {
+        play.env.judge.object(&format!("the names are free after {:?}", began.elapsed()));
+    }
+    play.ends(&["a ConfigMap two a=b", "b ConfigMap three a=b", "c ConfigMap four a=b"]).await;
 }
 
 /// A Resource is renamed without a move. Its object stays until the new Resource no longer claims it.

@@ -57,7 +57,11 @@ impl NewObject<'_> {
 /// already.
 pub(super) fn already_exists(target: &Target, live: &Json, own: &str, replaces: bool) -> DriverError {
     let mark = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str();
-    let owner = mark.map_or_else(String::new, |owner| format!(" and belongs to `{}`", owner.trim_end_matches('/')));
+    let owner = match (mark, mark.and_then(|mark| neighbor(mark, own))) {
+        (_, Some(name)) => format!(" as the object of the Resource `{name}`; waits until that one gives the name up"),
+        (Some(owner), None) => format!(" and belongs to `{}`", owner.trim_end_matches('/')),
+        (None, None) => String::new(),
+    };
     let hint = match replaces {
         true if mark.is_some() => {
             "choose another name; if two objects exchange their names, give one of them a third name first".to_owned()

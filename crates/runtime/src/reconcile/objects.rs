@@ -23,6 +23,8 @@ pub(super) struct Objects {
     pub(super) missing: MissingObjects,
     pub(super) abandoned: BTreeSet<Address>,
     pub(super) over_quota: OverQuota,
+    /// Objects that cannot be created because another object has their identity, with their type.
+    pub(super) taken: BTreeMap<Address, Arc<str>>,
     /// Objects whose watch may have to start, change or end.
     to_watch: BTreeSet<Address>,
 }
@@ -247,6 +249,13 @@ impl Reconciler {
         self.commands.push(Command::Report { about: ReportSubject::Record(address.clone()), note, terminating: false });
     }
 
+    /// An object of this type was destroyed: plans those that cannot be created because another one has their identity.
+    pub(super) fn identity_freed(&mut self, type_name: &Arc<str>) {
+        let waiting = self.objects.taken.iter().filter(|(_, of)| *of == type_name);
+        let names: BTreeSet<Arc<str>> = waiting.map(|(address, _)| address.name.clone()).collect();
+        names.iter().for_each(|name| self.touch(name));
+    }
+
     /// Drops an object that has neither a Resource nor a record.
     fn forget(&mut self, address: &Address) {
         self.objects.abandoned.remove(address);
@@ -254,6 +263,7 @@ impl Reconciler {
             return;
         }
         self.objects.missing.forget(address);
+        self.objects.taken.remove(address);
         self.planning.memo.remove(address);
         self.schedule.forget_reading(address);
         if let Some(type_name) = self.objects.tracked.remove(address).and_then(|tracked| tracked.watched) {

@@ -15,7 +15,7 @@ use super::{Command, Reconciler, ReportSubject};
 use crate::execute::{HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
 use engine::plan::ObjectBlock;
-use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Severity, Step};
+use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Severity, Step, Stored};
 
 /// How long the watch may take to show that this process has removed the annotation of a Resource.
 const MARKS_SHOWN: Duration = Duration::from_secs(1);
@@ -92,6 +92,12 @@ impl Reconciler {
             |change: &Change| (change.action == Action::Blocked).then(|| change.blocked.unwrap_or(Reason::Waiting));
         let reason = tracked.change.as_deref().and_then(blocked);
         tracked.set_blocked(reason.is_some());
+        let blocked_type = tracked.change.as_ref().map(|change| change.type_name.clone());
+        match blocked_type.filter(|_| reason == Some(Reason::AlreadyExists)) {
+            Some(type_name) => drop(self.objects.taken.insert(address.clone(), type_name)),
+            None => drop(self.objects.taken.remove(address)),
+        }
+        let tracked = self.objects.entry(address);
         // Also for objects that a replacement destroys as soon as that is possible.
         let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
         let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked)).collect();
@@ -224,6 +230,10 @@ impl Reconciler {
         if own.is_none() && before.is_some() {
             self.object_removed();
             self.plan_if_marked(&address.name);
+        }
+        if let Some(Stored { record, .. }) = stored.as_ref().filter(|_| !failed && step.operation == Operation::Destroy)
+        {
+            self.identity_freed(&record.type_name);
         }
         let exists = !failed && !step.operation.removes();
         if exists && step.operation == Operation::Create {
