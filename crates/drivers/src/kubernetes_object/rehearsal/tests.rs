@@ -86,6 +86,8 @@ fn an_object_of_a_neighbor_is_taken_over_with_a_move() {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dup", "namespace": "shop"}
     })));
     let live = serde_json::json!({"metadata": {"annotations": {OWNER_ANNOTATION: "c/shop/x/"}}});
-    let hint = already_exists(&target.unwrap(), &live, "c/shop/z/", false).hint.unwrap();
+    let error = already_exists(&target.unwrap(), &live, "c/shop/z/", false);
+    assert!(error.message.contains("the object of the Resource `x`"), "{}", error.message);
+    let hint = error.hint.unwrap();
     assert!(hint.contains("`purlin.dev/moved-from: x`") && hint.contains("`v1/ConfigMap/shop/dup`"), "{hint}");
 }
