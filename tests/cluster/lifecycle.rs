@@ -287,6 +287,29 @@ fn a_family_that_is_deleted_by_mistake_names_its_users_and_both_ways_out() {
     wait_empty(&ns);
 }
 
+/// Otherwise its later deletion would leave the object behind.
+#[test]
+fn a_resource_that_is_released_while_nothing_changes_gets_its_finalizer_back() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("released");
+    plane.apply(&["-n", &ns], &data("app", "one", ""));
+    wait_ready(&ns, &["app"]);
+    plane.apply(&["-n", &ns], &data("app", "two", "suspend: true"));
+    wait_reason(&ns, "app", "Ready", "Suspended");
+    let version = || resource(&ns, "app").unwrap()["metadata"]["resourceVersion"].clone();
+    let before = version();
+    ok(&["state", "release", "app", "--yes", "-n", &ns]);
+    wait_until("the finalizer is added again", LIMIT, || {
+        let finalizers = &resource(&ns, "app").unwrap()["metadata"]["finalizers"];
+        version() != before && finalizers.as_array().is_some_and(|all| all.len() == 1)
+    });
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "app", "--wait=false"]);
+    wait_reason(&ns, "app", "DeletionBlocked", "Suspended");
+    plane.kubectl_ok(&["-n", &ns, "patch", "pres", "app", "--type=merge", "-p", "{\"spec\":{\"suspend\":false}}"]);
+    wait_empty(&ns);
+}
+
 #[test]
 fn a_policy_without_replace_blocks_a_replacement_and_one_without_delete_forgets_the_object() {
     let _guard = shared();

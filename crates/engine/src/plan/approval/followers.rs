@@ -15,8 +15,41 @@ use model::{Action, Address, Change, Reason, Recorded, ReplaceOrder};
 struct Cause<'a> {
     /// The object whose change has no approval.
     first: &'a Address,
-    /// The object uses this one, and not the other way round.
-    is_user: bool,
+    relation: Relation<'a>,
+}
+
+/// How an object that waits is connected with the one whose change has no approval.
+#[derive(Clone, Copy)]
+enum Relation<'a> {
+    /// It depends on it.
+    Dependent,
+    /// It must stay for this object, which uses it and waits.
+    UsedBy(&'a Address),
+    /// It depends on this object, which must stay.
+    OnKept(&'a Address),
+}
+
+impl<'a> Cause<'a> {
+    /// The cause of what depends on an object with this cause.
+    fn of_dependent(self, address: &'a Address) -> Self {
+        let relation = match self.relation {
+            Relation::UsedBy(_) => Relation::OnKept(address),
+            other => other,
+        };
+        Self { relation, ..self }
+    }
+
+    fn message(self, what: &str) -> String {
+        let first = self.first;
+        match self.relation {
+            Relation::Dependent => format!("depends on `{first}`, whose change {what}"),
+            Relation::UsedBy(user) if user == first => format!("must stay for `{first}`, whose change {what}"),
+            Relation::UsedBy(user) => format!("must stay for `{user}`, which waits for `{first}`, whose change {what}"),
+            Relation::OnKept(kept) => {
+                format!("depends on `{kept}`, which must stay because of `{first}`, whose change {what}")
+            }
+        }
+    }
 }
 
 /// The changes of current objects.
@@ -74,9 +107,7 @@ pub fn blocks(guarded: &Guarded, plan: &Plan, recorded: &Recorded, offer: &Offer
     let waits = causes(guarded, plan, recorded, &changes).into_iter();
     let others = waits.filter(|(address, cause)| *address != cause.first && is_held(address));
     let block = |(address, cause): (&Address, Cause<'_>)| {
-        let relation = if cause.is_user { "must stay for" } else { "depends on" };
-        let message = format!("{relation} `{}`, whose change {what}", cause.first);
-        (address.clone(), ObjectBlock { reason: Reason::Waiting, message })
+        (address.clone(), ObjectBlock { reason: Reason::Waiting, message: cause.message(what) })
     };
     others.map(block).collect()
 }
@@ -96,15 +127,17 @@ fn causes<'a>(
     }
     let first = guarded.waiting().map(|change| &change.address);
     let mut causes: BTreeMap<&Address, Cause<'_>> =
-        first.map(|address| (address, Cause { first: address, is_user: false })).collect();
+        first.map(|address| (address, Cause { first: address, relation: Relation::Dependent })).collect();
     let mut open: Vec<&Address> = causes.keys().copied().collect();
     while let Some(address) = open.pop() {
-        let first = causes[address].first;
-        let later = dependents.get(address).into_iter().flatten().map(|other| (*other, false));
-        let below = changes.replaced_below(plan, recorded, address).into_iter().map(|other| (other, true));
-        for (other, is_user) in later.chain(below) {
+        let cause = causes[address];
+        let dependent = cause.of_dependent(address);
+        let used = Cause { relation: Relation::UsedBy(address), ..cause };
+        let later = dependents.get(address).into_iter().flatten().map(|other| (*other, dependent));
+        let below = changes.replaced_below(plan, recorded, address).into_iter().map(|other| (other, used));
+        for (other, cause) in later.chain(below) {
             if !causes.contains_key(other) {
-                causes.insert(other, Cause { first, is_user });
+                causes.insert(other, cause);
                 open.push(other);
             }
         }

@@ -447,7 +447,7 @@ fn what_depends_on_a_replacement_that_cannot_begin_waits_too() {
     };
     let both = [
         "a: must stay for `c`, whose change waits for an approval",
-        "b: depends on `c`, whose change waits for an approval",
+        "b: depends on `a`, which must stay because of `c`, whose change waits for an approval",
     ];
     assert_eq!(blocked(ReplaceOrder::DestroyFirst, Action::Update), both);
     assert!(blocked(ReplaceOrder::CreateFirst, Action::Update).is_empty(), "the new object can be created");
