@@ -79,7 +79,7 @@ fn with_fields_of(before: &Value, after: &Value, pattern: &Value) -> Value {
         (Value::Map(before), Value::Map(after), Value::Map(pattern)) => {
             let mut fields = after.to_tree();
             for (name, pattern) in pattern.iter() {
-                let Some(before) = before.get(&**name) else { continue };
+                let Some(before) = before.get(name) else { continue };
                 let after = fields.get(name).unwrap_or(&Value::Null);
                 let field = with_fields_of(before, after, pattern);
                 fields.insert(name.clone(), field);
