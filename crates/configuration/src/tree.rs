@@ -1,5 +1,6 @@
 //! The tree of modules: which module each call means, and which provider configurations it gets.
 
+mod declared;
 mod manifest;
 mod passing;
 mod requirements;

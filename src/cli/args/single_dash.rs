@@ -6,6 +6,11 @@ use clap::{Arg, ArgAction, Command};
 
 /// Gives long options their second dash. Words that are no long option of the command stay as they are.
 pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>, command: &Command) -> Vec<OsString> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    // Most command lines have no such word, and need not know the options of all commands.
+    if !words.iter().any(|word| word.to_str().and_then(name).is_some()) {
+        return words;
+    }
     let mut command = command.clone();
     command.build();
     let mut command = &command;
@@ -35,6 +40,11 @@ pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>, command: &Comm
     result
 }
 
+/// What stands after one dash, if it is longer than a short option.
+fn name(word: &str) -> Option<&str> {
+    word.strip_prefix('-').filter(|name| name.len() > 1 && !name.starts_with('-'))
+}
+
 /// A long option with one dash.
 enum LongOption<'a> {
     /// A flag with a value, as Go's programs accept it.
@@ -47,7 +57,7 @@ enum LongOption<'a> {
 
 impl<'a> LongOption<'a> {
     fn of(text: &'a str, command: &Command) -> Option<Self> {
-        let given = text.strip_prefix('-').filter(|name| name.len() > 1 && !name.starts_with('-'))?;
+        let given = name(text)?;
         let (name, value) = given.split_once('=').map_or((given, None), |(name, value)| (name, Some(value)));
         let named = |arg: &&Arg| {
             arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))

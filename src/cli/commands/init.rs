@@ -25,7 +25,7 @@ pub async fn run(args: InitArgs, console: Console) -> anyhow::Result<Exit> {
         ..Options::default()
     };
     let installation = Installer::new(options).install(&Lines(console)).await.map_err(failure)?;
-    console.diagnostics(&tree_problems::diagnostics(&installation.diagnostics, &installation.tree.sources));
+    console.diagnostics(&tree_problems::diagnostics(&installation.diagnostics, &installation.tree.sources, &root));
     if !installation.diagnostics.errors.is_empty() {
         return Ok(Exit::Problems);
     }

@@ -9,7 +9,7 @@ use configuration::{NodeId, Tree};
 pub fn run(args: RootArgs, console: Console) -> anyhow::Result<Exit> {
     let root = init::root(args.directory)?;
     let (tree, diagnostics) = init::read(&root)?;
-    console.diagnostics(&tree_problems::diagnostics(&diagnostics, &tree.sources));
+    console.diagnostics(&tree_problems::diagnostics(&diagnostics, &tree.sources, &root));
     if !diagnostics.errors.is_empty() {
         return Ok(Exit::Problems);
     }

@@ -25,9 +25,10 @@ pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
     files.sources.retain(|path| !roots.contains(path) || has_manifests(path));
     let (mut modules, mut diagnostics) = (0, model::Diagnostics::new());
     for root in &roots {
-        let (tree, found) = init::read(root)?;
+        let (tree, mut found) = init::read(root)?;
+        found.extend(tree.undeclared());
         modules += tree.nodes.len();
-        diagnostics.extend(tree_problems::diagnostics(&found, &tree.sources));
+        diagnostics.extend(tree_problems::diagnostics(&found, &tree.sources, root));
     }
     let (mut changes, mut resources) = (Vec::new(), None);
     if !files.sources.is_empty() {

@@ -227,22 +227,49 @@ fn each_module_that_cannot_be_installed_is_one_error_at_its_call() {
         ("https://HOST/m.tar.bz2", "https://HOST/m.tar.bz2", ""),
         (&format!("{repository}?ref=v9"), "file://SANDBOX/network.git cannot be cloned: ", "correct `ref`"),
         ("git::file:///nowhere/at/all", "file:///nowhere/at/all cannot be cloned: ", "correct the address"),
-        ("git::ext::sh -c true", "`ext::sh -c true` is not a URL", ""),
         ("oci://HOST/m", "packages of the kind `oci` are not supported", "publish the package as an archive"),
         ("s3::https://HOST/m.zip", "packages of the kind `s3` are not supported", "use the HTTPS address"),
     ] {
         bench.module(&format!("source = \"{source}\""));
         let errors = bench.errors();
         assert_eq!(errors.matches("error: ").count(), 1, "{source}: {errors}");
-        let place = "error: main.tf:2: Module cannot be installed: ";
+        let place = "error: files/main.tf:2: Module cannot be installed: ";
         assert!(errors.starts_with(place) && errors.contains(expected), "{source}: {errors}");
         assert!(hint.is_empty() || errors.contains(&format!("\nhint: {hint}")), "{source}: {errors}");
     }
+    bench.module("source = \"git::ext::sh -c true\"");
+    assert!(bench.errors().starts_with("error: files/main.tf:2: Invalid module source address: "), "no program is run");
     let modules = bench.sandbox.path("files/.terraform/modules");
     let left: Vec<_> = fs::read_dir(modules).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["modules.json"], "nothing of a failed installation stays");
     assert_eq!(bench.list(), json!({"Modules": []}));
     assert!(!bench.sandbox.path("evil.tf").exists() && !bench.sandbox.path("files/evil.tf").exists());
+}
+
+#[test]
+fn a_token_is_sent_to_the_registry_and_not_to_the_place_of_the_package() {
+    let bench = Bench::new();
+    bench.registry(&["1.0.0"]);
+    let refused = || Box::new(Answer::status(401));
+    for path in ["versions", "1.0.0/download"] {
+        let only_for = Some(("Bearer s3cret".to_owned(), refused()));
+        bench.site.change(&format!("/v1/modules/acme/network/aws/{path}"), |answer| answer.only_for = only_for);
+    }
+    bench.module("source = \"HOST/acme/network/aws\"");
+    let errors = bench.errors();
+    assert!(
+        errors.contains("credentials are required (401)") && errors.contains("hint: set TF_TOKEN_HOST"),
+        "{errors}"
+    );
+    bench.site.requests();
+    let certificates = bench.sandbox.path("root.pem");
+    let token = format!("TF_TOKEN_{}", bench.site.host);
+    let variables = [("SSL_CERT_FILE", certificates.to_str().unwrap()), (token.as_str(), "s3cret")];
+    let ran = bench.sandbox.run_with(&variables, &["init", "-f", "files"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests = bench.site.requests();
+    let of_package = requests.iter().find(|request| request.path.starts_with("/archives/")).unwrap();
+    assert_eq!((requests.len(), of_package.authorization.as_deref()), (4, None), "{requests:?}");
 }
 
 #[test]
@@ -252,7 +279,7 @@ fn constraints_without_a_version_are_one_error() {
     bench.module("source = \"HOST/acme/network/aws\"\n  version = \">= 2.0, < 1.5\"");
     assert_eq!(
         bench.errors(),
-        "error: main.tf:2: Module cannot be installed: the registry HOST has no version of HOST/acme/network/aws that matches `>= 2.0.0, < 1.5.0`\nhint: available: 2.1.0, 1.0.0\n"
+        "error: files/main.tf:2: Module cannot be installed: the registry HOST has no version of HOST/acme/network/aws that matches `>= 2.0.0, < 1.5.0`\nhint: available: 2.1.0, 1.0.0\n"
     );
 }
 
@@ -280,7 +307,7 @@ fn a_repository_that_calls_itself_is_an_error() {
     commit(&directory);
     bench.module(&format!("source = \"{repository}\""));
     let errors = bench.errors();
-    let expected = "error: .terraform/modules/m/main.tf:2: Module calls itself: ";
+    let expected = "error: files/.terraform/modules/m/main.tf:2: Module calls itself: ";
     assert!(errors.starts_with(expected) && errors.matches("error: ").count() == 1, "{errors}");
 }
 
@@ -321,7 +348,7 @@ fn a_configuration_with_errors_fetches_nothing() {
     bench.module("source = \"HOST/acme/network/aws\"");
     bench.sandbox.write("files/other.tf", "resource \"a\" {\n");
     let errors = bench.errors();
-    assert!(errors.starts_with("error: other.tf:"), "{errors}");
+    assert!(errors.starts_with("error: files/other.tf:"), "{errors}");
     assert_eq!(bench.site.requests(), []);
     assert!(!bench.sandbox.path("files/.terraform").exists());
 }

@@ -171,7 +171,7 @@ fn what_is_ignored_is_said() {
     let ran = sandbox.run(&["init", "-f", "files", "-backend=false", "-input=false", "-backend-config=x=y"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.starts_with("note: options of backends are ignored"), "{ran:?}");
-    let warning = "warning: main.tf:2: Block is ignored: State is kept in records, so the `backend` block means nothing here\nhint: `purlin migrate` takes the objects of its state over\n";
+    let warning = "warning: files/main.tf:2: Block is ignored: State is kept in records, so the `backend` block means nothing here\nhint: `purlin migrate` takes the objects of its state over\n";
     assert!(ran.stderr.ends_with(warning), "{ran:?}");
     sandbox.remove("files/main.tf");
     let ran = sandbox.run(&["init", "-f", "files"]);
@@ -205,7 +205,7 @@ fn a_configuration_is_validated_with_all_its_errors() {
     sandbox.write("files/main.tf", "module \"a\" {\n  source = \"./a\"\n}\nvariable \"x\" {}\n");
     sandbox.write("files/a/main.tf", "");
     assert_eq!(sandbox.ok(&["validate", "-f", "files"]), "2 modules checked, no errors.\n");
-    sandbox.write("files/a/main.tf", "output \"x\" {}\nvariable \"y\" {\n  tipe = string\n}\n");
+    sandbox.write("files/a/main.tf", "output \"x\" {\n  value = var.nope\n}\nvariable \"y\" {\n  tipe = string\n}\n");
     sandbox.write("files/b.tf", "module \"b\" {\n  source = \"acme/b/aws\"\n}\n");
     let ran = sandbox.run(&["validate", "-f", "files"]);
     let errors = ran.errors();

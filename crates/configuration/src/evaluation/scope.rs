@@ -165,16 +165,15 @@ impl<'s> Scope<'s> {
             return Ok(known(value.clone(), 0));
         }
         let reference = Reference::parse(traversal)?;
+        if let Some(problem) = self.module.module.undeclared(&reference) {
+            return Err(problem.into());
+        }
         let steps = reference.steps;
         let value = match &reference.subject {
             Subject::Variable(name) => {
-                return Ok(Found { computed: self.variable(name, &reference)?, steps, direct: None });
+                return Ok(Found { computed: self.variable(name)?, steps, direct: None });
             }
             Subject::Local(name) => {
-                if !self.module.module.locals.contains_key(name) {
-                    let detail = format!("There is no local value \"{name}\" in this module.");
-                    return Err(undeclared("local value", detail, &reference).into());
-                }
                 let computed = self.evaluation.value_of(Item::Local(self.id, name.clone()))?;
                 return Ok(Found { computed, steps, direct: None });
             }
@@ -210,12 +209,7 @@ impl<'s> Scope<'s> {
         Ok(known(value, steps))
     }
 
-    fn variable(&self, name: &Arc<str>, reference: &Reference) -> Result<Computed, Problem> {
-        if !self.module.module.variables.contains_key(name) {
-            let detail = format!("There is no variable \"{name}\" in this module.");
-            let hint = format!("declare it with a block `variable \"{name}\"`");
-            return Err(undeclared("input variable", detail, reference).hint(hint).into());
-        }
+    fn variable(&self, name: &Arc<str>) -> Result<Computed, Problem> {
         let item = match self.validated.as_ref() == Some(name) {
             true => Item::Assigned(self.id, name.clone()),
             false => Item::Variable(self.id, name.clone()),
@@ -230,10 +224,7 @@ impl<'s> Scope<'s> {
         output: Option<&Arc<str>>,
         reference: &Reference,
     ) -> Result<Found, Problem> {
-        let Some(declared) = self.module.module.calls.get(call) else {
-            let detail = format!("There is no module call \"{call}\" in this module.");
-            return Err(undeclared("module", detail, reference).into());
-        };
+        let declared = &self.module.module.calls[call];
         let child = self.evaluation.tree.nodes[self.module.node].children.get(call);
         let Some(child) = child else {
             // The module could not be loaded, which is reported.
@@ -271,10 +262,7 @@ impl<'s> Scope<'s> {
         traversal: &Traversal,
         reference: &Reference,
     ) -> Result<Found, Problem> {
-        let Some(resource) = self.module.module.resources.get(name) else {
-            let detail = format!("There is no {} \"{name}\" in this module.", name.mode.block());
-            return Err(undeclared("resource", detail, reference).into());
-        };
+        let resource = &self.module.module.resources[name];
         let address = ResourceAddress { module: self.module.path.clone(), resource: name.clone() };
         let is_single = matches!(resource.repetition, Repetition::Once | Repetition::Enabled(_));
         let steps = &traversal.steps[reference.steps + usize::from(key.is_some() && !is_single)..];
@@ -305,10 +293,6 @@ impl<'s> Scope<'s> {
 
 fn known(value: Value, steps: usize) -> Found {
     Found { computed: Computed { value, uses: Uses::default(), failed: false }, steps, direct: None }
-}
-
-fn undeclared(what: &str, detail: String, reference: &Reference) -> Diagnostic {
-    Diagnostic::new(format!("Reference to undeclared {what}"), detail, reference.range)
 }
 
 fn outside(root: &str, argument: &str, reference: &Reference) -> Diagnostic {

@@ -213,3 +213,68 @@ fn the_providers_of_all_modules_are_known_with_their_versions() {
         .collect();
     assert_eq!(required, ["acme/cloud 0:~> 1.0 1:>= 1.2", "hashicorp/null 1:any", "hashicorp/random 0:any"]);
 }
+
+#[test]
+fn references_to_what_is_not_declared_are_found_without_an_instance() {
+    let root = r#"
+variable "known" {}
+locals {
+  a = [for known in var.known : known.x if local.gone]
+  b = var.nope
+}
+resource "cloud_a" "x" {
+  count = 0
+  name  = data.cloud_b.gone.id
+  dynamic "rule" {
+    for_each = rule.value.list
+    content {
+      port = rule.value + inner.value
+      dynamic "part" {
+        for_each = rule.value.parts
+        iterator = inner
+        labels   = [inner.key]
+        content {
+          size = inner.value * rule.key * part.value.x
+        }
+      }
+    }
+  }
+  provisioner "local-exec" {
+    command = "${self.id} ${each.key} ${module.gone.x}"
+  }
+  lifecycle {
+    replace_triggered_by = [cloud_a.gone]
+  }
+}
+output "o" {
+  value      = cloud_a.x
+  depends_on = [module.other]
+}
+"#;
+    let (loaded, errors) = tree(&[(".", root)], &[]);
+    assert_eq!(errors, [""; 0]);
+    let mut found: Vec<String> = loaded
+        .undeclared()
+        .errors
+        .iter()
+        .map(|error| {
+            let source = loaded.sources.get(error.range.file).unwrap();
+            format!("{}: {}", source.position(error.range.start).line, source.slice(error.range))
+        })
+        .collect();
+    found.dedup();
+    assert_eq!(
+        found,
+        [
+            "4: local.gone",
+            "5: var.nope",
+            "9: data.cloud_b.gone.id",
+            "11: rule.value.list",
+            "13: inner.value",
+            "19: part.value.x",
+            "25: module.gone.x",
+            "28: cloud_a.gone",
+            "33: module.other",
+        ]
+    );
+}
