@@ -13,7 +13,7 @@ use super::inputs::Inputs;
 use super::options::Files;
 use super::other_records;
 use super::output::Console;
-use super::root_module::{self, NoProviders, RootModule};
+use super::root_module::{self, RootModule};
 use super::view::{self, View};
 use drivers::hook::exec::ExecHooks;
 use drivers::kubernetes_object::{KubernetesObject, OwnerScope};
@@ -106,12 +106,14 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     other_records::refuse(files, snapshot.as_ref().map(|snapshot| &snapshot.loaded.records))?;
     // Without a state file, no object has its owner mark.
     let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
-    let engine = view::planning_engine(drivers(files, owner).await?, limits);
+    let drivers = drivers(files, owner).await?;
+    let desired = with_modules(desired, &drivers).await;
+    let engine = view::planning_engine(drivers, limits);
     let Some(snapshot) = snapshot else {
-        return Ok(View { engine, inputs: merge_inputs(with_modules(desired), LoadedRecords::default()) });
+        return Ok(View { engine, inputs: merge_inputs(desired, LoadedRecords::default()) });
     };
     let desired = in_namespace(desired, snapshot.namespace, files)?;
-    let mut inputs = merge_inputs(with_modules(desired), snapshot.loaded);
+    let mut inputs = merge_inputs(desired, snapshot.loaded);
     // A read-only command cannot resolve intents.
     let resolution = if snapshot.in_use { "another process is using the state file" } else { INTERRUPTED };
     inputs.hold_open_intents(resolution);
@@ -206,7 +208,8 @@ pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let drivers = drivers(files, state.owner()).await?;
     let directory = hook_directory(files, &loaded.given);
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
-    Ok(LockedState { engine, desired: with_modules(desired), loaded, state })
+    let desired = with_modules(desired, &engine.drivers).await;
+    Ok(LockedState { engine, desired, loaded, state })
 }
 
 /// The same for a saved plan. No intents are resolved, because none were when the plan was made. `check` runs before
@@ -224,11 +227,11 @@ pub async fn open_for_saved_plan(
     let desired = in_namespace(read(files), Some(inputs.config.namespace.to_string()), files)?;
     let loaded = state.load_all()?;
     let directory = hook_directory(files, &loaded.given);
-    let mut inputs = self::merge_inputs(with_modules(desired), loaded);
-    check(&inputs)?;
-    inputs.hold_open_intents(INTERRUPTED);
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
+    let mut inputs = self::merge_inputs(with_modules(desired, &drivers).await, loaded);
+    check(&inputs)?;
+    inputs.hold_open_intents(INTERRUPTED);
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
     Ok(Session { engine, inputs, state })
 }
@@ -236,10 +239,11 @@ pub async fn open_for_saved_plan(
 /// Checks manifests as far as possible without records, a cluster or credentials. All objects count as new, so a
 /// reported problem does not depend on existing objects. Providers are installed and started, but not configured.
 pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validation> {
-    let desired = with_modules(read(files));
+    let desired = read(files);
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let drivers =
         Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, ConfigurationMode::Check)?)).offline();
+    let desired = with_modules(desired, &drivers).await;
     let engine = view::planning_engine(drivers, limits);
     let mut config = desired.config;
     let resources = config.names().count();
@@ -314,9 +318,11 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
 }
 
 /// Adds the objects of the Terraform configuration to the desired state.
-fn with_modules(mut desired: DesiredState) -> DesiredState {
-    if let Some(module) = desired.modules.take() {
-        module.add_to(&mut desired.config, Arc::new(NoProviders));
+async fn with_modules(mut desired: DesiredState, drivers: &Registry) -> DesiredState {
+    if let (Some(module), Some(providers)) = (desired.modules.take(), drivers.providers()) {
+        let unusable = module.add_to(&mut desired.config, providers).await;
+        desired.config.incomplete.extend(unusable.iter().cloned());
+        desired.problems.extend(unusable);
     }
     desired
 }
@@ -439,7 +445,9 @@ pub async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
 /// If the environment variable with the providers to reattach to is invalid.
 pub fn providers(files: &Files, mode: ConfigurationMode) -> anyhow::Result<Providers> {
     let installer = Arc::new(Installer::new(install_options(files)));
-    let working_folder = std::env::current_dir().ok();
+    // Relative paths in a configuration begin at its root module.
+    let root = files.sources.iter().find(|source| root_module::is_in(source));
+    let working_folder = root.map_or_else(std::env::current_dir, std::path::absolute).ok();
     let reattach = Reattach::from_environment()?;
     let options = ProviderOptions {
         working_directory: working_folder,

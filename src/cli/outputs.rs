@@ -1,15 +1,19 @@
 //! The outputs of a Terraform configuration, as Terraform shows them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use engine::load::{Config, Output, Scope};
-use model::{Address, Recorded, Text, Value};
+use model::{Address, ReadResult, Recorded, Text, Value};
 
-/// The outputs with the values of records.
-pub fn recorded(config: &Config, recorded: &Recorded, namespace: &Value) -> Vec<Output> {
+/// The outputs with the values of records and of data sources.
+pub fn recorded(config: &Config, recorded: &Recorded, readings: &Readings, namespace: &Value) -> Vec<Output> {
     let Some(program) = &config.program else { return Vec::new() };
-    program.outputs(&RecordedScope { config, recorded, namespace })
+    program.outputs(&RecordedScope { config, recorded, readings, namespace })
 }
+
+/// What was read of data sources.
+pub type Readings = BTreeMap<Address, Arc<ReadResult>>;
 
 /// Writes the outputs, if there are any.
 pub fn write(outputs: &[Output], text: &mut Text) {
@@ -39,7 +43,7 @@ fn shown(value: &Value, depth: usize) -> String {
             format!("[\n{lines}{end}]")
         }
         Value::Map(entries) => {
-            let line = |(key, item): (&std::sync::Arc<str>, &Value)| {
+            let line = |(key, item): (&Arc<str>, &Value)| {
                 format!("{indent}{} = {}\n", serde_json::Value::from(&**key), shown(item, depth + 1))
             };
             format!("{{\n{}{end}}}", entries.iter().map(line).collect::<String>())
@@ -51,11 +55,15 @@ fn shown(value: &Value, depth: usize) -> String {
 struct RecordedScope<'a> {
     config: &'a Config,
     recorded: &'a Recorded,
+    readings: &'a Readings,
     namespace: &'a Value,
 }
 
 impl RecordedScope<'_> {
     fn value(&self, address: &Address) -> Option<Value> {
+        if let Some(reading) = self.readings.get(address) {
+            return Some(reading.value.clone());
+        }
         Some(self.recorded.get(address)?.record.current.as_ref()?.value.clone())
     }
 }

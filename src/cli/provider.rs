@@ -6,7 +6,7 @@ mod command;
 mod explain;
 mod json_schema;
 mod markdown;
-mod terraform_json;
+pub mod terraform_json;
 mod text;
 
 use std::collections::BTreeMap;

@@ -7,10 +7,13 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use configuration::{Directories, File, Input, Manifest, Settings, Sources, Tree};
-use engine::load::{Config, SourcePaths};
+use super::provider::terraform_json;
+use configuration::schema::Block;
+use configuration::{Directories, File, Input, Manifest, ProviderSource, Settings, Sources, Tree};
+use drivers::{Preparation, Providers};
+use engine::load::{Config, ProviderSpec, SourcePaths};
 use language::{FileError, Files as ModuleFiles};
-use model::{Diagnostic, Reason, Severity};
+use model::{Diagnostic, DriverError, Provider, Reason, Severity};
 use terraform::{Origin, Schemas, Terraform};
 
 /// The values of variables that the command line gives.
@@ -84,8 +87,23 @@ pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
 }
 
 impl RootModule {
-    /// Adds the objects to the desired state.
-    pub fn add_to(self, config: &mut Config, schemas: Arc<dyn Schemas>) {
+    /// Adds the objects to the desired state. The providers are installed and started for their schemas; returns why one cannot
+    /// be used, and then adds none.
+    pub async fn add_to(self, config: &mut Config, providers: &Arc<Providers>) -> model::Diagnostics {
+        let required = terraform::required(&self.tree, &self.origin.directory);
+        let needed: Vec<Arc<Provider>> = required.values().map(|spec| spec.provider.clone()).collect();
+        let preparation =
+            Preparation { namespace: None, version: 0, needed: &needed, current: &needed, configurations: &[] };
+        providers.prepare(preparation).await;
+        let unusable: model::Diagnostics = required
+            .values()
+            .filter_map(|spec| Some(unusable(spec, providers.preparation_error(&spec.provider)?)))
+            .collect();
+        if !unusable.is_empty() {
+            return unusable;
+        }
+        let known = required.into_iter().map(|(source, spec)| (source, spec.provider)).collect();
+        let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known });
         let files = InModules::new(&self.directory, &self.tree);
         let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
         let settings = Settings {
@@ -94,6 +112,7 @@ impl RootModule {
             ..Settings::new(Arc::new(files))
         };
         config.add_program(Arc::new(Terraform::new(self.tree, schemas, settings, self.origin)));
+        Vec::new()
     }
 }
 
@@ -281,22 +300,43 @@ impl ModuleFiles for InModules {
     }
 }
 
-/// The providers of a configuration that has none.
-pub struct NoProviders;
+/// The schemas of the providers of a configuration.
+struct ProviderSchemas {
+    providers: Arc<Providers>,
+    known: BTreeMap<ProviderSource, Arc<Provider>>,
+}
 
-impl Schemas for NoProviders {
-    fn resource(
-        &self,
-        provider: &configuration::ProviderSource,
-        _: bool,
-        kind: &str,
-    ) -> Result<Arc<configuration::schema::Block>, String> {
-        Err(format!("Purlin cannot run \"{kind}\" of the provider {provider} from a Terraform configuration yet."))
+impl ProviderSchemas {
+    fn known(&self, provider: &ProviderSource) -> Result<&Arc<Provider>, String> {
+        self.known.get(provider).ok_or_else(|| format!("No module requires the provider {provider}."))
+    }
+}
+
+impl Schemas for ProviderSchemas {
+    fn resource(&self, provider: &ProviderSource, is_data: bool, kind: &str) -> Result<Arc<Block>, String> {
+        let known = self.known(provider)?;
+        let found = self.providers.type_block(known, is_data, kind).map_err(|error| error.message)?;
+        let word = if is_data { "data source" } else { "resource type" };
+        let found = found.ok_or_else(|| format!("The provider {provider} has no {word} \"{kind}\"."))?;
+        block(&found)
     }
 
-    fn provider(&self, provider: &configuration::ProviderSource) -> Result<Arc<configuration::schema::Block>, String> {
-        Err(format!("Purlin cannot run the provider {provider} from a Terraform configuration yet."))
+    fn provider(&self, provider: &ProviderSource) -> Result<Arc<Block>, String> {
+        let known = self.known(provider)?;
+        let found = self.providers.configuration_block(known).map_err(|error| error.message)?;
+        found.as_ref().map_or_else(|| Ok(Arc::default()), block)
     }
+}
+
+fn unusable(spec: &ProviderSpec, error: DriverError) -> Diagnostic {
+    let what = format!("the provider {} cannot be used", spec.provider.source);
+    let problem = Diagnostic::general(Reason::ProviderNotReady, what).because(error.message);
+    Diagnostic { hint: error.hint, ..problem }.from_source(spec.source.clone())
+}
+
+fn block(of: &tfprovider::schema::Block) -> Result<Arc<Block>, String> {
+    let found = Block::from_json(&terraform_json::block(of)).map(Arc::new);
+    found.ok_or_else(|| "Its schema cannot be read.".to_owned())
 }
 
 /// The problem of a command that cannot work on a Terraform configuration.

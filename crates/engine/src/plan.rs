@@ -57,7 +57,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use model::{
-    Address, Change, ChangeApproval, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value, encoding,
+    Address, Change, ChangeApproval, DeposedKey, Diagnostics, Path, ReadResult, Reason, RecordedObject, Value, encoding,
 };
 
 pub use constraints::identity_hash;
@@ -97,6 +97,13 @@ pub struct Plan {
     pub faulty: BTreeSet<Address>,
     /// The approvals of changes that need one.
     pub approvals: BTreeMap<Address, ChangeApproval>,
+}
+
+impl Plan {
+    /// Whether objects wait for changes of this plan, so that the next plan goes on.
+    pub fn is_deferred(&self) -> bool {
+        self.diagnostics.iter().any(|found| found.address.is_none() && found.reason == Reason::Waiting)
+    }
 }
 
 /// The effective create-before-destroy flag of an object.

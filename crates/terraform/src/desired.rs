@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use configuration::module::IgnoreChanges;
 use configuration::{
-    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, ModulePath, Object, ResourceAddress,
-    Trigger,
+    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, ModulePath, Object, ProviderAddress,
+    ResourceAddress, Trigger,
 };
 use engine::load::{
-    self, Condition, DeletionPolicy, Expansion, Family, Instance, InstanceKeys, InstanceSelector, ProgramResources,
-    Reference, Repeat, Repetition, Template,
+    self, Condition, DeletionPolicy, Expansion, Family, Inputs, Instance, InstanceKeys, InstanceSelector, Lines,
+    MovedFrom, ProgramResources, ProviderConfig, Reference, Repeat, Repetition, Template,
 };
 use model::{Address, IgnoredChange, Path, Segment, Source, Value};
 
 use crate::program::{Shared, Use};
-use crate::templates::{Attribute, Body, Keys, Postconditions, Repeated, keys_value, template};
-use crate::{address, problem};
+use crate::providers::config_name;
+use crate::schemas::is_built_in;
+use crate::templates::{Attribute, Body, Keys, Postconditions, ProviderBody, Repeated, keys_value, template};
+use crate::{address, moved, problem};
 
 /// The blocks and calls that are known.
 pub struct Blocks {
@@ -125,7 +127,8 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let evaluation = &state.evaluation;
     let blocks = Blocks::of(evaluation);
     let builder = Builder { shared, blocks: &blocks };
-    let mut all = ProgramResources::default();
+    let mut all = ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
+    let mut used = BTreeSet::new();
     for ((module, call), block) in &blocks.calls {
         if depends(block) {
             all.families.push(Arc::new(builder.family(block, Repeated::Call(module.clone(), call.clone()))));
@@ -136,12 +139,16 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
             all.families.push(Arc::new(builder.family(block, Repeated::Block(address.clone()))));
         }
         let BlockKeys::Known(keys) = &block.keys else { continue };
+        let moved = builder.moved(address, block);
         for key in keys {
             let instance = InstanceAddress { resource: address.clone(), key: key.clone() };
-            let object = evaluation.configured(&instance);
-            all.instances.extend(object.map(|object| Arc::new(builder.instance(&object))));
+            let Some(object) = evaluation.configured(&instance) else { continue };
+            all.instances.push(Arc::new(builder.instance(&object, &moved)));
+            used.insert(object.provider.clone());
         }
     }
+    let used = used.iter().filter(|one| !is_built_in(&one.source));
+    all.provider_configs = used.map(|one| Arc::new(builder.provider_config(evaluation, one))).collect();
     all
 }
 
@@ -177,6 +184,10 @@ impl Builder<'_> {
         let shared = Instance {
             references,
             repetition: Some(Arc::new(repetition)),
+            moved_from: match &of {
+                Repeated::Block(address) => self.moved(address, block),
+                Repeated::Call(..) => Arc::default(),
+            },
             ..self.plain(own.clone(), type_name, block.range)
         };
         let expansion = match &block.keys {
@@ -187,7 +198,13 @@ impl Builder<'_> {
         Family { shared: Arc::new(shared), expansion }
     }
 
-    fn instance(&self, object: &Object) -> Instance {
+    /// The former addresses of the objects of a block.
+    fn moved(&self, address: &ResourceAddress, block: &KnownBlock) -> Arc<[MovedFrom]> {
+        let keys = if let BlockKeys::Known(keys) = &block.keys { keys.as_slice() } else { &[] };
+        moved::former(&self.shared.tree, address, block.kind.has_keys(), keys).into()
+    }
+
+    fn instance(&self, object: &Object, moved: &Arc<[MovedFrom]>) -> Instance {
         let named: BTreeSet<Dependency> = object.uses.iter().chain(&object.depends_on).cloned().collect();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
         let mut groups = self.blocks.groups(&named);
@@ -208,6 +225,7 @@ impl Builder<'_> {
         });
         let kind = &object.address.resource.resource.kind;
         Instance {
+            provider_config: (!is_built_in(&object.provider.source)).then(|| config_name(&object.provider).into()),
             config: template(body()),
             references: self.references(&uses, groups, &targets).into(),
             create_before_destroy: lifecycle.create_before_destroy,
@@ -215,8 +233,34 @@ impl Builder<'_> {
             ignore_changes: ignored(&lifecycle.ignore_changes),
             postconditions: conditions.into_iter().collect(),
             triggers: triggers.into(),
+            moved_from: Arc::clone(moved),
+            import: self.shared.imports.get(&object.address).cloned(),
             deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { DeletionPolicy::Delete },
             ..self.plain(address::address(&object.address), kind, object.range)
+        }
+    }
+
+    fn provider_config(&self, evaluation: &Evaluation, provider: &ProviderAddress) -> ProviderConfig {
+        let found = evaluation.provider(provider).ok().flatten();
+        let named = found.map(|found| found.uses.clone()).unwrap_or_default();
+        let uses: Arc<[Use]> = self.blocks.uses(&named).into();
+        let references = self.references(&uses, self.blocks.groups(&named), &[]);
+        let spec = self.shared.providers.get(&provider.source);
+        let place = evaluation.provider_range(provider).and_then(|range| self.place(range));
+        let place = place.or_else(|| spec.and_then(|spec| spec.source.clone()));
+        let body =
+            ProviderBody { shared: Arc::clone(self.shared), provider: provider.clone(), uses, place: place.clone() };
+        ProviderConfig {
+            name: config_name(provider).into(),
+            provider: spec.map(|spec| spec.provider.name.clone()).unwrap_or_default(),
+            config: template(body),
+            inputs: Inputs::default(),
+            service_account: "".into(),
+            runner: None,
+            references: references.into(),
+            problems: Vec::new(),
+            source: place,
+            lines: Lines::default(),
         }
     }
 

@@ -10,8 +10,10 @@
 
 mod address;
 mod desired;
+mod moved;
 mod problem;
 mod program;
+mod providers;
 mod schemas;
 mod templates;
 mod unsupported;
@@ -19,5 +21,6 @@ mod value;
 
 pub use problem::diagnostics;
 pub use program::{Origin, Terraform};
+pub use providers::required;
 pub use schemas::Schemas;
 pub use unsupported::unsupported;

@@ -1,16 +1,18 @@
 //! The program: a configuration and the values that it was last evaluated with.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use configuration::{Dependency, Evaluation, InstanceAddress, Key, Presence, ResourceAddress, Settings, Tree};
-use engine::load::{Output, Program, ProgramResources, Scope};
-use model::{Address, Diagnostics, InstanceKey, Value};
+use configuration::{
+    Dependency, Evaluation, InstanceAddress, Key, Presence, ProviderSource, ResourceAddress, Settings, Tree,
+};
+use engine::load::{Output, Program, ProgramResources, ProviderSpec, Scope};
+use model::{Address, Diagnostics, ImportRequest, InstanceKey, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{Schemas, World};
-use crate::{address, problem, value};
+use crate::{address, problem, providers, value};
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug)]
@@ -31,6 +33,10 @@ pub struct Terraform(Arc<Shared>);
 pub struct Shared {
     pub tree: Arc<Tree>,
     pub origin: Origin,
+    /// The providers that are not built in.
+    pub providers: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
+    /// What `import` blocks ask for.
+    pub imports: BTreeMap<InstanceAddress, ImportRequest>,
     state: Mutex<State>,
 }
 
@@ -53,8 +59,15 @@ impl Terraform {
     pub fn new(tree: Arc<Tree>, schemas: Arc<dyn Schemas>, settings: Settings, origin: Origin) -> Self {
         let settings = Settings { on_demand: true, ..settings };
         let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
+        // Their identifiers may not depend on objects: what is to be imported must never be created instead.
+        let imports = evaluation.imports().unwrap_or_default().into_iter();
+        let imports = imports.filter_map(|import| Some((import.to.clone(), value::import(&import)?))).collect();
         let state = Mutex::new(State { evaluation, seen: HashMap::new() });
-        Self(Arc::new(Shared { tree, origin, state }))
+        let providers = providers::required(&tree, &origin.directory)
+            .into_iter()
+            .map(|(source, spec)| (source, Arc::new(spec)))
+            .collect();
+        Self(Arc::new(Shared { tree, origin, providers, imports, state }))
     }
 }
 

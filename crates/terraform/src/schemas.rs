@@ -38,6 +38,10 @@ impl configuration::World for World {
         if is_built_in(provider) { Ok(Arc::default()) } else { self.0.provider(provider) }
     }
 
+    fn provider_meta_schema(&self, _: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
+        Err("Purlin cannot pass `provider_meta` blocks to providers yet.".to_owned())
+    }
+
     fn call(&self, _: &ProviderSource, _: &str, _: &[Value]) -> Option<Result<Value, Failure>> {
         None
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use configuration::{BlockKeys, InstanceAddress, KeyKind, ModulePath, ResourceAddress};
+use configuration::{BlockKeys, InstanceAddress, KeyKind, ModulePath, ProviderAddress, ResourceAddress};
 use engine::load::expression::{Foreign, Variable};
 use engine::load::{Scope, Template};
-use model::{Address, Diagnostics, Path, Source, Value};
+use model::{Address, Diagnostic, Diagnostics, Path, Reason, Severity, Source, Value};
 
 use crate::program::{Shared, State, Use};
-use crate::{address, problem, value};
+use crate::{address, problem, providers, value};
 
 /// The configuration of an object.
 #[derive(Debug)]
@@ -40,6 +40,34 @@ pub struct Keys {
 pub enum Repeated {
     Block(ResourceAddress),
     Call(ModulePath, Arc<str>),
+}
+
+/// The configuration of a provider.
+#[derive(Debug)]
+pub struct ProviderBody {
+    pub shared: Arc<Shared>,
+    pub provider: ProviderAddress,
+    pub uses: Arc<[Use]>,
+    /// The place of the block.
+    pub place: Option<Source>,
+}
+
+impl Foreign for ProviderBody {
+    fn source(&self) -> String {
+        format!("provider {} {}", providers::config_name(&self.provider), self.shared.origin.generation)
+    }
+
+    fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
+        let state = self.shared.observe(&self.uses, scope);
+        match state.evaluation.provider(&self.provider) {
+            Ok(Some(config)) if !config.failed => Ok(value::to_config(&config.config)),
+            _ => {
+                let what = "its configuration has an error, which is reported at its place";
+                let problem = Diagnostic::general(Reason::DependencyNotReady, what).from_source(self.place.clone());
+                Err(vec![Diagnostic { severity: Severity::Warning, ..problem }])
+            }
+        }
+    }
 }
 
 /// An attribute of an object, or a whole one.

@@ -27,7 +27,5 @@ fn of_module(module: &Module, found: &mut Diagnostics) {
             refuse(&format!("a provisioner \"{}\"", provisioner.kind), provisioner.range);
         }
     }
-    module.moved.iter().for_each(|moved| refuse("`moved` blocks", moved.range));
-    module.imports.iter().for_each(|import| refuse("`import` blocks", import.range));
     module.removed.iter().for_each(|removed| refuse("`removed` blocks", removed.range));
 }

@@ -80,6 +80,15 @@ fn to_number(number: &Number) -> model::Number {
     }
 }
 
+/// What an `import` block asks for.
+pub fn import(request: &configuration::ImportRequest) -> Option<model::ImportRequest> {
+    match (&request.id, &request.identity) {
+        (Some(id), _) => id.as_str().map(|id| model::ImportRequest::Id(id.into())),
+        (None, Some(identity)) => Some(model::ImportRequest::Identity(to_config(identity))),
+        (None, None) => None,
+    }
+}
+
 /// The configuration of an object: what is not written is left out.
 pub fn to_config(value: &Value) -> model::Value {
     let Some(entries) = value.as_entries() else { return to_model(value) };

@@ -62,18 +62,19 @@ async fn carry_out(
             return confirm_and_apply(session, planned, doing, doing.yes, console).await;
         }
         let (config, inputs) = (Arc::clone(&planned.config), session.inputs.clone());
+        let readings = planned.plan.readings.clone();
         let (engine, state) = (Arc::clone(&session.engine), Arc::clone(&session.state));
-        let goes_on = config.is_pending() && planned.has_steps();
+        let goes_on = planned.has_steps() && planned.plan.is_deferred();
         let exit = confirm_and_apply(session, planned, doing, doing.yes, console).await?;
         let recorded = state.load_all()?.records;
         if goes_on && matches!(exit, Exit::Success | Exit::Changes) {
-            console.notice("Planning again: the number of some objects is known now.");
+            console.notice("Planning again: what some objects waited for is known now.");
             session = Session { engine, inputs: Inputs { recorded, ..inputs }, state };
             continue;
         }
         if doing.output == Format::Text {
             let mut text = console.text();
-            outputs::write(&outputs::recorded(&config, &recorded, &inputs.namespace), &mut text);
+            outputs::write(&outputs::recorded(&config, &recorded, &readings, &inputs.namespace), &mut text);
             console.print(&text)?;
         }
         return Ok(exit);

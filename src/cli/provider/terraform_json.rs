@@ -50,7 +50,8 @@ fn schema_json(schema: &Schema) -> Json {
     json!({"version": schema.version, "block": block(&schema.block)})
 }
 
-fn block(of: &Block) -> Json {
+/// A block.
+pub fn block(of: &Block) -> Json {
     let mut object = Map::new();
     if !of.attributes().is_empty() {
         object.insert("attributes".into(), attributes(of.attributes()));

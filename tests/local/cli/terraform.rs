@@ -1,6 +1,9 @@
 //! Terraform configurations on files.
 
+use std::path::Path;
+
 use super::sandbox::{CommandResult, Sandbox};
+use crate::providers;
 
 fn sandbox(main: &str) -> Sandbox {
     let sandbox = Sandbox::new();
@@ -298,4 +301,204 @@ fn objects_of_another_configuration_in_the_same_records_stay() {
     assert_eq!(sandbox.recorded().len(), 6);
     sandbox.ok(&["destroy", "--yes", "-f", "other"]);
     assert_eq!(sandbox.recorded(), ["terraform_data.a"]);
+}
+
+/// A mirror with the provider of the configuration, as an administrator would make one.
+fn mirror(sandbox: &Sandbox, program: &Path) -> Vec<String> {
+    let directory = format!("mirror/example.com/purlin/corner/1.2.3/{}_{}", std::env::consts::OS, architecture());
+    let directory = sandbox.path(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::copy(program, directory.join("terraform-provider-corner_v1.2.3")).unwrap();
+    vec!["--plugin-dir".to_owned(), sandbox.path("mirror").display().to_string()]
+}
+
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+const PROVIDERS: &str = r#"
+terraform {
+  required_providers {
+    edge   = { source = "example.com/purlin/corner", version = "~> 1.2" }
+  }
+}
+variable "folder" {}
+provider "edge" { folder = var.folder }
+provider "edge" {
+  alias  = "other"
+  folder = terraform_data.folder.output
+}
+resource "terraform_data" "folder" { input = "${var.folder}/." }
+resource "corner_thing" "a" {
+  provider = edge
+  name     = "a"
+  tags     = { Owner = "x" }
+  names    = ["b", "a"]
+  amount   = 1.5
+  password = "s3cret"
+  any      = { list = [1, "2"], text = "t" }
+  many     = [{ key = "k1" }, { key = "k2", value = "v" }]
+  dynamic "rule" {
+    for_each = ["r1", "r2"]
+    content { key = rule.value }
+  }
+}
+data "corner_lookup" "a" {
+  provider = edge
+  id       = corner_thing.a.id
+}
+module "inside" {
+  source    = "./inside"
+  providers = { edge = edge.other }
+  text      = data.corner_lookup.a.text
+}
+output "rules" { value = corner_thing.a.rule[*].made }
+"#;
+
+const INSIDE: &str = r#"
+terraform {
+  required_providers {
+    edge = { source = "example.com/purlin/corner", version = ">= 1.0" }
+  }
+}
+variable "text" {}
+resource "corner_thing" "b" {
+  provider = edge
+  name     = "b"
+  text     = var.text
+}
+"#;
+
+#[test]
+fn objects_of_providers_are_managed_with_their_configurations() {
+    let sandbox = sandbox(PROVIDERS);
+    sandbox.write("tf/inside/main.tf", INSIDE);
+    std::fs::create_dir(sandbox.path("world")).unwrap();
+    let mut flags = mirror(&sandbox, &providers::program("corner"));
+    flags.extend(["--var".to_owned(), format!("folder={}", sandbox.path("world").display())]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let with =
+        |command: &[&'static str]| -> Vec<&str> { command.iter().copied().chain(flags.iter().copied()).collect() };
+    let applied = ok(&sandbox, &with(&["apply", "--yes"]));
+    // The object of the second configuration waits until that is known.
+    assert_eq!(lines(&applied.stdout, "Applied: ").len(), 2, "{applied:?}");
+    assert!(!applied.stdout.contains("s3cret"), "{applied:?}");
+    assert_eq!(ok(&sandbox, &with(&["plan"])).stdout, UP_TO_DATE);
+    assert_eq!(recorded(&sandbox), ["corner_thing.a", "module.inside.corner_thing.b", "terraform_data.folder"]);
+
+    sandbox.write(
+        "tf/main.tf",
+        &PROVIDERS.replace("[\"r1\", \"r2\"]", "[\"r1\"]").replace("Owner = \"x\"", "Owner = \"y\""),
+    );
+    let plan = ok(&sandbox, &with(&["plan"]));
+    assert!(plan.stdout.contains("# corner_thing.a will be updated in place"), "{plan:?}");
+    ok(&sandbox, &with(&["apply", "--yes"]));
+    assert_eq!(ok(&sandbox, &with(&["plan"])).stdout, UP_TO_DATE);
+
+    sandbox.write("tf/main.tf", &PROVIDERS.replace("amount   = 1.5", "amuont   = 1.5"));
+    let wrong = run(&sandbox, &with(&["plan"]));
+    assert!(wrong.one_error().starts_with("error: main.tf:19: Unsupported argument"), "{wrong:?}");
+    sandbox.write("tf/main.tf", PROVIDERS);
+    ok(&sandbox, &with(&["destroy", "--yes"]));
+    assert_eq!(recorded(&sandbox), [""; 0]);
+}
+
+#[test]
+fn moved_blocks_keep_objects() {
+    let main = r#"
+resource "terraform_data" "a" { count = 2 }
+resource "terraform_data" "single" {}
+module "old" {
+  source = "./net"
+  name   = "n"
+}
+"#;
+    let sandbox = sandbox(main);
+    sandbox.write("tf/net/main.tf", NET);
+    ok(&sandbox, &["apply", "--yes"]);
+    let moved = r#"
+resource "terraform_data" "b" { for_each = toset(["x", "y"]) }
+resource "terraform_data" "many" { count = 1 }
+module "new" {
+  source   = "./net"
+  for_each = toset(["k"])
+  name     = "n"
+}
+moved {
+  from = terraform_data.a[0]
+  to   = terraform_data.middle["x"]
+}
+moved {
+  from = terraform_data.a[1]
+  to   = terraform_data.middle["y"]
+}
+moved {
+  from = terraform_data.middle
+  to   = terraform_data.b
+}
+moved {
+  from = terraform_data.single
+  to   = terraform_data.many[0]
+}
+moved {
+  from = module.old
+  to   = module.new["k"]
+}
+"#;
+    sandbox.write("tf/main.tf", moved);
+    let net = NET.replace("\"subnet\"", "\"part\"").replace("terraform_data.subnet", "terraform_data.part");
+    let net = format!("{net}moved {{\n  from = terraform_data.subnet\n  to   = terraform_data.part\n}}\n");
+    sandbox.write("tf/net/main.tf", &net);
+    let plan = ok(&sandbox, &["plan"]);
+    assert!(!plan.stdout.contains("to destroy") || plan.stdout.contains("0 to destroy"), "{plan:?}");
+    ok(&sandbox, &["apply", "--yes"]);
+    let objects = [
+        "module.new[\"k\"].terraform_data.part[0]",
+        "module.new[\"k\"].terraform_data.part[1]",
+        "terraform_data.b[\"x\"]",
+        "terraform_data.b[\"y\"]",
+        "terraform_data.many[0]",
+    ];
+    assert_eq!(recorded(&sandbox), objects);
+    let history = ok(&sandbox, &["apply", "--yes"]).stdout;
+    assert_eq!(history, UP_TO_DATE);
+}
+
+#[test]
+fn import_blocks_take_over_objects() {
+    let main = r#"
+resource "terraform_data" "a" {
+  for_each = toset(["x", "y"])
+}
+import {
+  for_each = { x = "id-x", y = "id-y" }
+  to       = terraform_data.a[each.key]
+  id       = each.value
+}
+output "ids" { value = [for key, a in terraform_data.a : a.id] }
+"#;
+    let sandbox = sandbox(main);
+    let applied = ok(&sandbox, &["apply", "--yes"]);
+    assert!(applied.stdout.ends_with("ids = [\n  \"id-x\",\n  \"id-y\",\n]\n"), "{applied:?}");
+    let wrong = main.replace("each.value", "terraform_data.b.id") + "resource \"terraform_data\" \"b\" {}\n";
+    let sandbox = self::sandbox(&wrong);
+    let plan = run(&sandbox, &["plan"]);
+    assert!(plan.errors()[0].contains("The identifier is not known before other objects are changed"), "{plan:?}");
+    assert_eq!(plan.code, Some(1));
+}
+
+#[test]
+fn a_provider_that_cannot_be_used_is_one_error() {
+    let sandbox = sandbox(PROVIDERS);
+    sandbox.write("tf/inside/main.tf", INSIDE);
+    sandbox.write("broken", "#!/bin/sh\nexit 1\n");
+    let flags = mirror(&sandbox, &sandbox.path("broken"));
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let plan = run(&sandbox, &[&["plan", "--var", "folder=x"], &flags[..]].concat());
+    let expected = "error: main.tf:4: the program of the provider `corner` is not available: ";
+    assert!(plan.one_error().starts_with(expected), "{plan:?}");
 }

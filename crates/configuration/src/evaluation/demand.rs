@@ -16,6 +16,7 @@ use super::{Evaluation, Object, Presence, Stop};
 use crate::address::{InstanceAddress, Key, ModulePath, ResourceAddress, ResourceName};
 use crate::diagnostics::Diagnostics;
 use crate::module::Repetition;
+use crate::providers::ProviderAddress;
 use crate::tree::Tree;
 
 /// What the computation of an item has read and reported.
@@ -202,6 +203,12 @@ impl Evaluation {
         let node = self.module(module).node;
         self.module(module).module.resources.get(&name)?;
         Some(self.shape(node, &name)?.ty)
+    }
+
+    /// The place of the block of a provider configuration, if it has one.
+    pub fn provider_range(&self, address: &ProviderAddress) -> Option<Range> {
+        let module = self.paths.borrow().get(&address.module).copied()?;
+        self.module(module).module.providers.get(&address.local).map(|block| block.range)
     }
 
     /// The blocks and calls of all module instances that are known.

@@ -9,6 +9,7 @@ use model::{Diagnostics, DriverError, Provider, ProviderUse};
 use process::lock;
 use tfprovider::install::LockedProvider;
 use tfprovider::plugin::Client;
+use tfprovider::schema::Block;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Preparation<'a> {
@@ -43,6 +44,30 @@ impl Providers {
             None => Some(self.schema_calls.all().iter().flat_map(|served| served.types(is_data)).collect()),
         }
         .unwrap_or_default()
+    }
+
+    /// The schema of a resource type or data source of a provider that is prepared. `None` if it has none of this name.
+    ///
+    /// # Errors
+    /// If the provider cannot be used, or its schema is not valid.
+    pub fn type_block(
+        &self,
+        provider: &Provider,
+        is_data: bool,
+        type_name: &str,
+    ) -> Result<Option<Block>, DriverError> {
+        let Some(served) = self.cached_types(provider).transpose()? else { return Ok(None) };
+        let found = if is_data { served.data(type_name)? } else { served.resource(type_name)? };
+        Ok(found.map(|found| found.schema.block.clone()))
+    }
+
+    /// The schema of the configuration of a provider that is prepared.
+    ///
+    /// # Errors
+    /// If the provider cannot be used.
+    pub fn configuration_block(&self, provider: &Provider) -> Result<Option<Block>, DriverError> {
+        let served = self.cached_types(provider).transpose()?;
+        Ok(served.map(|served| served.configuration().clone()))
     }
 
     /// Fetches the schemas of providers. [`Providers::preparation_error`] returns the errors.

@@ -33,8 +33,8 @@ pub use account::{ServiceAccount, ServiceAccounts};
 pub(crate) use annotations::concerns_moves;
 pub(super) use annotations::{holds_destroys, is_own, means_moved_from, unusable_annotations};
 pub(super) use free::FreeFields;
+pub use provider::{address as provider_source, provider_config_from_raw, provider_from_raw};
 pub(super) use provider::{provider, provider_config};
-pub use provider::{provider_config_from_raw, provider_from_raw};
 pub use resource::{data_from_api, data_from_raw, from_api, from_raw};
 
 /// A Resource or a `DataSource`, from a file or from the API server.

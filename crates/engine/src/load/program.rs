@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Config, Family, Instance, Scope};
+use super::{Config, Family, Instance, ProviderConfig, ProviderSpec, Scope};
 use model::{Address, Diagnostics, Value};
 
 /// A configuration in another language. It describes Resources whose expressions are [`super::expression::Foreign`]. Which
@@ -30,6 +30,9 @@ pub struct ProgramResources {
     /// What is repeated: Resources, of whose instances the known ones are in `instances`, and groups of Resources, which
     /// refer to the family of their group.
     pub families: Vec<Arc<Family>>,
+    /// The providers of the Resources.
+    pub providers: Vec<Arc<ProviderSpec>>,
+    pub provider_configs: Vec<Arc<ProviderConfig>>,
 }
 
 /// A value that a configuration gives.
@@ -51,16 +54,13 @@ impl Config {
     /// Replaces the Resources of the program by those that are known now.
     pub(super) fn add_resources_of_program(&mut self) {
         let Some(program) = &self.program else { return };
-        let ProgramResources { instances, families } = program.resources();
+        let ProgramResources { instances, families, providers, provider_configs } = program.resources();
+        self.providers.extend(providers.into_iter().map(|one| (one.provider.name.clone(), one)));
+        self.provider_configs.extend(provider_configs.into_iter().map(|one| (one.name.clone(), one)));
         // Those of other sources are only recorded, and stay.
         self.instances.retain(|address, own| own.only_recorded || !address.is_qualified());
         self.families.retain(|name, own| own.shared.only_recorded || !Address::single(name.clone()).is_qualified());
         self.instances.extend(instances.into_iter().map(|instance| (instance.address.clone(), instance)));
         self.families.extend(families.into_iter().map(|family| (family.shared.address.name.clone(), family)));
-    }
-
-    /// Whether there are Resources whose number is known only after an apply.
-    pub fn is_pending(&self) -> bool {
-        self.families.values().any(|family| family.is_pending())
     }
 }

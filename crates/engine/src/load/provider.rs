@@ -105,6 +105,10 @@ impl ProviderConfig {
 
     /// Turns a problem of the `ProviderConfig` into a problem that a Resource can report.
     fn at_provider_config(&self, mut problem: Diagnostic) -> Diagnostic {
+        // A problem at a place of its own, in another language, needs no path.
+        if problem.source.is_some() {
+            return Diagnostic { path: None, ..problem };
+        }
         let field = problem.path.take().unwrap_or_default();
         problem.source = problem.source.or_else(|| self.lines.source_of(&field, self.source.as_ref()));
         let mut at = Path::default().name("providerConfig").name(self.name.clone());

@@ -220,7 +220,7 @@ pub(in crate::load) fn provider_config(
 }
 
 /// The full address of a provider, as Terraform reads sources.
-fn address(source: &str) -> Option<Arc<str>> {
+pub fn address(source: &str) -> Option<Arc<str>> {
     let parts: Vec<&str> = source.split('/').collect();
     let (host, namespace, name) = match parts[..] {
         [name] => (DEFAULT_HOST, DEFAULT_NAMESPACE, name),
