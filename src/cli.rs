@@ -32,7 +32,6 @@ pub mod signals;
 pub mod inputs;
 pub mod state;
 pub mod table;
-pub mod tree_problems;
 pub mod ui;
 pub mod view;
 pub mod messages;

@@ -2,46 +2,38 @@
 
 pub mod providers;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use configuration::{Diagnostics, Tree, is_configuration, load};
+use configuration::{Tree, load};
 use modules::Disk;
 
 use super::failure::Failure;
+use super::root_module::{self, Variables};
 
 /// The directory of the root module, by default the working directory.
 ///
 /// # Errors
-/// If it is not a directory, or has no configuration.
+/// If it has no configuration.
 pub fn root(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let root = given.unwrap_or_else(|| PathBuf::from("."));
-    let failed = |why: String| Failure { message: format!("{}: {why}", root.display()), hint: None };
-    if !is_root(&root).map_err(|error| failed(error.to_string()))? {
-        let message = format!("{} has no configuration of Terraform: no `.tf` file", root.display());
-        let hint =
-            "manifests need no `purlin init`: `purlin provider install -f DIR` installs their providers in advance";
-        return Err(Failure::hinted(message, hint));
+    if root_module::is_in(&root) {
+        return Ok(root);
     }
-    Ok(root)
+    let message = format!("{} has no configuration of Terraform: no `.tf` file", root.display());
+    let hint = "manifests need no `purlin init`: `purlin provider install -f DIR` installs their providers in advance";
+    Err(Failure::hinted(message, hint))
 }
 
-/// Whether a directory has files of a configuration.
-pub fn is_root(directory: &Path) -> std::io::Result<bool> {
-    for entry in std::fs::read_dir(directory)? {
-        if entry?.file_name().to_str().is_some_and(is_configuration) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Reads a configuration with its installed modules.
+/// Reads a configuration with its installed modules. The problems are those that need no schema of a provider.
 ///
 /// # Errors
 /// If the list of installed modules cannot be read.
-pub fn read(root: &Path) -> anyhow::Result<(Tree, Diagnostics)> {
+pub fn read(root: &Path, given: &Variables) -> anyhow::Result<(Tree, model::Diagnostics)> {
     let manifest =
         modules::read_manifest(root).map_err(|error| Failure { message: error.message, hint: error.hint })?;
-    Ok(load(".", &Disk { root: root.to_owned() }, &manifest, &BTreeMap::new()))
+    let (variables, mut problems) = root_module::variables(root, given);
+    let (tree, mut found) = load(".", &Disk { root: root.to_owned() }, &manifest, &variables);
+    found.extend(tree.undeclared());
+    problems.extend(terraform::diagnostics(&found, &tree.sources, &root_module::prefix(root)));
+    Ok((tree, problems))
 }

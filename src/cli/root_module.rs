@@ -117,7 +117,7 @@ impl RootModule {
 }
 
 /// What stands before the names of files in messages.
-fn prefix(directory: &Path) -> String {
+pub fn prefix(directory: &Path) -> String {
     let text = directory.to_string_lossy();
     let text = text.trim_end_matches('/');
     if text == "." || text.is_empty() { String::new() } else { format!("{text}/") }
@@ -176,7 +176,7 @@ fn manifest(directory: &Path) -> Result<Manifest, Diagnostic> {
 
 /// The values of the root module's variables, those that come later in Terraform's order in place of others: the environment,
 /// `terraform.tfvars`, `*.auto.tfvars`, and the command line, of which a value goes before a file.
-fn variables(directory: &Path, given: &Variables) -> (BTreeMap<String, Input>, model::Diagnostics) {
+pub fn variables(directory: &Path, given: &Variables) -> (BTreeMap<String, Input>, model::Diagnostics) {
     let named = |(name, value): (String, String)| Some((name.strip_prefix("TF_VAR_")?.to_owned(), Input::Text(value)));
     let mut values: BTreeMap<String, Input> = std::env::vars_os()
         .filter_map(|(name, value)| named((name.into_string().ok()?, value.into_string().ok()?)))

@@ -14,6 +14,12 @@ pub struct InitArgs {
     /// Whether the lock file is written.
     #[arg(long, value_enum, value_name = "MODE", default_value_t = LockFileMode::Write, conflicts_with = "upgrade")]
     pub lockfile: LockFileMode,
+    /// The value of a variable, of which sources of modules can be made. Can be repeated.
+    #[arg(long = "var", value_name = "NAME=VALUE", hide_short_help = true)]
+    pub variables: Vec<String>,
+    /// A file with values of variables. Can be repeated.
+    #[arg(long = "var-file", value_name = "FILE", hide_short_help = true)]
+    pub variable_files: Vec<PathBuf>,
     /// A directory of provider packages in the layout of a Terraform filesystem mirror. It takes precedence over all
     /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
     #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]

@@ -6,7 +6,8 @@ use crate::cli::args::{BackendArgs, InitArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::init::{self, providers};
 use crate::cli::output::Console;
-use crate::cli::tree_problems;
+use crate::cli::root_module::{self, Variables};
+use model::has_errors;
 use modules::{Installer, ModuleError, Options, Progress};
 use tfprovider::install::Credentials;
 
@@ -16,16 +17,24 @@ pub async fn run(args: InitArgs, console: Console) -> anyhow::Result<Exit> {
         console
             .notice("note: options of backends are ignored: records are kept in the file of --state, or in a cluster");
     }
+    let given = Variables { values: args.variables, files: args.variable_files };
+    let (inputs, problems) = root_module::variables(&root, &given);
+    console.diagnostics(&problems);
+    if has_errors(&problems) {
+        return Ok(Exit::Problems);
+    }
     console.lines("Initializing modules...\n")?;
     let options = Options {
         root: root.clone(),
         upgrade: args.upgrade,
+        inputs,
         credentials: Credentials::from_environment(),
         launcher: std::env::current_exe().ok(),
         ..Options::default()
     };
     let installation = Installer::new(options).install(&Lines(console)).await.map_err(failure)?;
-    console.diagnostics(&tree_problems::diagnostics(&installation.diagnostics, &installation.tree.sources, &root));
+    let sources = &installation.tree.sources;
+    console.diagnostics(&terraform::diagnostics(&installation.diagnostics, sources, &root_module::prefix(&root)));
     if !installation.diagnostics.errors.is_empty() {
         return Ok(Exit::Problems);
     }

@@ -2,15 +2,17 @@
 
 use crate::cli::args::RootArgs;
 use crate::cli::failure::Exit;
+use crate::cli::init;
 use crate::cli::output::Console;
-use crate::cli::{init, tree_problems};
+use crate::cli::root_module::Variables;
 use configuration::{NodeId, Tree};
+use model::has_errors;
 
 pub fn run(args: RootArgs, console: Console) -> anyhow::Result<Exit> {
     let root = init::root(args.directory)?;
-    let (tree, diagnostics) = init::read(&root)?;
-    console.diagnostics(&tree_problems::diagnostics(&diagnostics, &tree.sources, &root));
-    if !diagnostics.errors.is_empty() {
+    let (tree, problems) = init::read(&root, &Variables::default())?;
+    console.diagnostics(&problems);
+    if has_errors(&problems) {
         return Ok(Exit::Problems);
     }
     let required = tree.required_providers();

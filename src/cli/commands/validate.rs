@@ -7,7 +7,7 @@ use crate::cli::failure::Exit;
 use crate::cli::json::{Diagnostics, FORMAT_VERSION};
 use crate::cli::options::Files;
 use crate::cli::output::Console;
-use crate::cli::{init, json, local, tree_problems};
+use crate::cli::{init, json, local, root_module};
 use engine::plan::render::problems;
 use model::has_errors;
 use model::text::counted;
@@ -16,19 +16,17 @@ use runtime::execute::Limits;
 /// With `-o json`, the diagnostics are printed to standard output, because they are the result.
 pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
     let mut files = Files::new(args.files, None);
-    if files.sources.is_empty() && init::is_root(Path::new(".")).unwrap_or(false) {
+    if files.sources.is_empty() && root_module::is_in(Path::new(".")) {
         files.sources.push(PathBuf::from("."));
     }
     files.require_sources("validate")?;
-    let roots: Vec<PathBuf> =
-        files.sources.iter().filter(|path| init::is_root(path).unwrap_or(false)).cloned().collect();
-    files.sources.retain(|path| !roots.contains(path) || has_manifests(path));
+    let (roots, sources): (Vec<_>, Vec<_>) = files.sources.into_iter().partition(|path| root_module::is_in(path));
+    files.sources = sources;
     let (mut modules, mut diagnostics) = (0, model::Diagnostics::new());
     for root in &roots {
-        let (tree, mut found) = init::read(root)?;
-        found.extend(tree.undeclared());
+        let (tree, problems) = init::read(root, &files.variables)?;
         modules += tree.nodes.len();
-        diagnostics.extend(tree_problems::diagnostics(&found, &tree.sources, root));
+        diagnostics.extend(problems);
     }
     let (mut changes, mut resources) = (Vec::new(), None);
     if !files.sources.is_empty() {
@@ -56,11 +54,4 @@ pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::of(failed, false, false))
-}
-
-/// Whether a directory has manifests beside its configuration.
-fn has_manifests(directory: &Path) -> bool {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_manifest = |path: PathBuf| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
-    entries.map(|entry| entry.path()).any(is_manifest)
 }

@@ -354,6 +354,21 @@ fn a_configuration_with_errors_fetches_nothing() {
 }
 
 #[test]
+fn the_source_of_a_module_may_come_from_a_variable() {
+    let bench = Bench::new();
+    bench.registry(&["1.0.0"]);
+    let text = format!(
+        "variable \"name\" {{}}\nmodule \"m\" {{\n  source = \"{}/acme/${{var.name}}/aws\"\n}}\n",
+        bench.site.host
+    );
+    bench.sandbox.write("files/main.tf", &text);
+    assert!(bench.errors().contains("Variables not allowed"), "it has no value");
+    assert!(bench.init(&["-var", "name=network"]).contains("Downloading HOST/acme/network/aws 1.0.0 for m..."));
+    bench.sandbox.write("files/terraform.tfvars", "name = \"network\"\n");
+    assert!(!bench.init(&[]).contains("Downloading"));
+}
+
+#[test]
 fn an_archive_on_this_machine_and_a_directory_are_copied() {
     let bench = Bench::new();
     fs::write(bench.sandbox.path("m.zip"), zip(&[("main.tf", "")])).unwrap();
