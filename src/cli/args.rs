@@ -368,7 +368,7 @@ pub struct RunArgs {
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
     /// Skip the confirmation prompt.
-    #[arg(short = 'y', long)]
+    #[arg(short = 'y', long, alias = "auto-approve")]
     pub yes: bool,
     /// Apply what is possible although the plan has errors. Without this option, nothing is changed then. While a
     /// manifest has an error, no object is destroyed because its manifest is missing.

@@ -61,7 +61,7 @@ pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
     let installed = match manifest(directory) {
         Ok(installed) => installed,
         Err(problem) => {
-            problems.push(problem);
+            problems.push(*problem);
             Manifest::default()
         }
     };
@@ -161,11 +161,11 @@ fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// The modules that are installed.
-fn manifest(directory: &Path) -> Result<Manifest, Diagnostic> {
+fn manifest(directory: &Path) -> Result<Manifest, Box<Diagnostic>> {
     let path = directory.join(".terraform/modules/modules.json");
     let unreadable = |why: String| {
         let what = format!("{} cannot be read", path.display());
-        Diagnostic::general(Reason::SourceIncomplete, what).because(why).hint("install the modules again")
+        Box::new(Diagnostic::general(Reason::SourceIncomplete, what).because(why).hint("install the modules again"))
     };
     match std::fs::read_to_string(&path) {
         Ok(json) => Manifest::parse(&json).map_err(unreadable),

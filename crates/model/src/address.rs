@@ -254,6 +254,7 @@ mod tests {
             ("aws_vpc.main[0]", "aws_vpc.main", InstanceKey::Index(0)),
             (r#"data.aws_ami.A_b-1["x.y]"]"#, "data.aws_ami.A_b-1", key("x.y]")),
             ("module.a", "module.a", InstanceKey::None),
+            ("module.a[0].module.b[1]", "module.a[0].module.b", InstanceKey::Index(1)),
             (r#"module.a["x.module.y"].module.b[3].t.n["k"]"#, r#"module.a["x.module.y"].module.b[3].t.n"#, key("k")),
             ("module.a.data.t.n", "module.a.data.t.n", InstanceKey::None),
         ] {

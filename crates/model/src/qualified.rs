@@ -9,23 +9,28 @@ const DATA: &str = "data.";
 pub fn split(text: &str) -> Option<(&str, InstanceKey)> {
     let own = in_module(text);
     let calls = &text[..text.len() - own.len()];
-    if let Some(call) = own.strip_prefix(MODULE) {
-        return is_name(call).then_some((text, InstanceKey::None));
-    }
     if !keys(calls).all(|key| InstanceKey::parse(key).is_some()) {
         return None;
     }
+    if let Some(call) = own.strip_prefix(MODULE) {
+        return with_key(text, call);
+    }
     let resource = own.strip_prefix(DATA).unwrap_or(own);
     let (kind, rest) = resource.split_once('.')?;
-    let end = rest.find('[').unwrap_or(rest.len());
-    if !is_name(kind) || !is_name(&rest[..end]) {
+    if is_name(kind) { with_key(text, rest) } else { None }
+}
+
+/// The name and the key of a text, of which `last` is what comes after the last point outside of a key.
+fn with_key<'t>(text: &'t str, last: &str) -> Option<(&'t str, InstanceKey)> {
+    let end = last.find('[').unwrap_or(last.len());
+    if !is_name(&last[..end]) {
         return None;
     }
-    let key = match &rest[end..] {
+    let key = match &last[end..] {
         "" => InstanceKey::None,
         key => InstanceKey::parse(key.strip_prefix('[')?.strip_suffix(']')?)?,
     };
-    Some((&text[..text.len() - (rest.len() - end)], key))
+    Some((&text[..text.len() - (last.len() - end)], key))
 }
 
 /// What is left of a name after the module calls.

@@ -1,12 +1,12 @@
 //! The Resources of a configuration.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use configuration::module::IgnoreChanges;
 use configuration::{
     BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, ModulePath, Object, ProviderAddress,
-    ResourceAddress, Trigger,
+    ResourceAddress, ResourceName, Trigger,
 };
 use engine::load::{
     self, Condition, DeletionPolicy, Expansion, Family, Inputs, Instance, InstanceKeys, InstanceSelector, Lines,
@@ -126,7 +126,10 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let state = shared.lock();
     let evaluation = &state.evaluation;
     let blocks = Blocks::of(evaluation);
-    let builder = Builder { shared, blocks: &blocks };
+    let written = shared.tree.nodes.iter().flat_map(|node| &node.module.resources);
+    let checked = written.filter(|(_, resource)| !resource.lifecycle.postconditions.is_empty());
+    let checked = checked.map(|(name, _)| name).collect();
+    let builder = Builder { shared, blocks: &blocks, checked };
     let mut all = ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
     let mut used = BTreeSet::new();
     for ((module, call), block) in &blocks.calls {
@@ -155,6 +158,8 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
 struct Builder<'a> {
     shared: &'a Arc<Shared>,
     blocks: &'a Blocks,
+    /// The resources that may have postconditions.
+    checked: HashSet<&'a ResourceName>,
 }
 
 impl Builder<'_> {
@@ -163,7 +168,7 @@ impl Builder<'_> {
         let uses: Arc<[Use]> = self.blocks.uses(&block.uses).into();
         let mut groups = self.blocks.groups(&block.uses);
         groups.extend(self.blocks.groups_around(&block.module));
-        let references: Arc<[Reference]> = self.references(&uses, groups, &[]).into();
+        let references: Arc<[Reference]> = references(&uses, groups, &[]).into();
         let place = self.place(block.range);
         let keys =
             Keys { shared: Arc::clone(self.shared), of: of.clone(), kind: block.kind, uses, place: place.clone() };
@@ -218,7 +223,7 @@ impl Builder<'_> {
             uses: uses.clone(),
             place: self.place(object.range),
         };
-        let conditions = self.has_postconditions(object).then(|| Condition {
+        let conditions = self.checked.contains(&object.address.resource.resource).then(|| Condition {
             condition: template(Postconditions(body())),
             message: Template::literal(Value::from("the postcondition is not met")),
             at: Path::of(&["postcondition"]),
@@ -227,7 +232,7 @@ impl Builder<'_> {
         Instance {
             provider_config: (!is_built_in(&object.provider.source)).then(|| config_name(&object.provider).into()),
             config: template(body()),
-            references: self.references(&uses, groups, &targets).into(),
+            references: references(&uses, groups, &targets).into(),
             create_before_destroy: lifecycle.create_before_destroy,
             prevent_destroy: lifecycle.prevent_destroy,
             ignore_changes: ignored(&lifecycle.ignore_changes),
@@ -244,7 +249,7 @@ impl Builder<'_> {
         let found = evaluation.provider(provider).ok().flatten();
         let named = found.map(|found| found.uses.clone()).unwrap_or_default();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
-        let references = self.references(&uses, self.blocks.groups(&named), &[]);
+        let references = references(&uses, self.blocks.groups(&named), &[]);
         let spec = self.shared.providers.get(&provider.source);
         let place = evaluation.provider_range(provider).and_then(|range| self.place(range));
         let place = place.or_else(|| spec.and_then(|spec| spec.source.clone()));
@@ -278,26 +283,6 @@ impl Builder<'_> {
         problem::place(range, &self.shared.tree.sources, &self.shared.origin.directory)
     }
 
-    fn has_postconditions(&self, object: &Object) -> bool {
-        let resource = &object.address.resource;
-        let written = self.shared.tree.nodes.iter().filter_map(|node| node.module.resources.get(&resource.resource));
-        written.into_iter().any(|written| !written.lifecycle.postconditions.is_empty())
-    }
-
-    fn references(&self, uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
-        let used = uses.iter().map(|one| match one {
-            Use::Instance(instance) => reference(address::address(instance), Path::default()),
-            Use::Block(block) => reference(Address::family(address::name(block)), Path::default()),
-        });
-        let groups = groups.into_iter().map(|group| reference(group, Path::default()));
-        let triggers =
-            triggers.iter().enumerate().map(|(index, target)| reference(target.clone(), trigger_path(index)));
-        let mut all: Vec<Reference> = used.chain(groups).chain(triggers).collect();
-        all.sort();
-        all.dedup();
-        all
-    }
-
     /// An entry of `replace_triggered_by`, and the object that it names.
     fn trigger(&self, trigger: &Trigger) -> (load::Trigger, Address) {
         let block = Address::family(address::name(&trigger.resource));
@@ -315,6 +300,19 @@ impl Builder<'_> {
         let suffix: String = if attribute.path.0.is_empty() { String::new() } else { format!(".{}", attribute.path) };
         (load::Trigger { text: format!("{target}{suffix}").into(), path: template(attribute), depth }, target)
     }
+}
+
+fn references(uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
+    let used = uses.iter().map(|one| match one {
+        Use::Instance(instance) => reference(address::address(instance), Path::default()),
+        Use::Block(block) => reference(Address::family(address::name(block)), Path::default()),
+    });
+    let groups = groups.into_iter().map(|group| reference(group, Path::default()));
+    let triggers = triggers.iter().enumerate().map(|(index, target)| reference(target.clone(), trigger_path(index)));
+    let mut all: Vec<Reference> = used.chain(groups).chain(triggers).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// The place of an entry of `replace_triggered_by`, by which the engine finds its reference.

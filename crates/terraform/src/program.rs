@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use configuration::{
-    Dependency, Evaluation, InstanceAddress, Key, Presence, ProviderSource, ResourceAddress, Settings, Tree,
-};
+use configuration::{Evaluation, InstanceAddress, Key, Presence, ProviderSource, ResourceAddress, Settings, Tree};
 use engine::load::{Output, Program, ProgramResources, ProviderSpec, Scope};
 use model::{Address, Diagnostics, ImportRequest, InstanceKey, Value};
 
@@ -83,18 +81,18 @@ impl Program for Terraform {
 
     fn problems(&self, scope: &dyn Scope) -> Diagnostics {
         let mut state = self.0.lock();
-        for name in self.0.tree.root().outputs.keys() {
-            state.observe_all(scope, &|evaluation| evaluation.output_uses(name));
-        }
+        state.observe_all(scope);
         state.evaluation.complete();
         problem::diagnostics(&state.evaluation.general_problems(), &self.0.tree.sources, &self.0.origin.directory)
     }
 
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {
         let mut state = self.0.lock();
-        let output = |name: &Arc<str>| {
-            state.observe_all(scope, &|evaluation| evaluation.output_uses(name));
-            Output { name: name.clone(), value: state.evaluation.output(name).as_ref().map(value::to_model) }
+        state.observe_all(scope);
+        state.evaluation.complete();
+        let output = |name: &Arc<str>| Output {
+            name: name.clone(),
+            value: state.evaluation.output(name).as_ref().map(value::to_model),
         };
         self.0.tree.root().outputs.keys().map(output).collect()
     }
@@ -167,11 +165,11 @@ impl State {
         self.seen.insert(own, value);
     }
 
-    /// Sets the values that something uses. What it uses may depend on these values.
-    fn observe_all(&mut self, scope: &dyn Scope, uses: &dyn Fn(&Evaluation) -> BTreeSet<Dependency>) {
+    /// Sets the values that outputs and checks use. What they use may depend on these values.
+    fn observe_all(&mut self, scope: &dyn Scope) {
         let mut before = BTreeSet::new();
         loop {
-            let now = uses(&self.evaluation);
+            let now = self.evaluation.general_uses();
             if now == before {
                 return;
             }

@@ -502,3 +502,33 @@ fn a_provider_that_cannot_be_used_is_one_error() {
     let expected = "error: main.tf:4: the program of the provider `corner` is not available: ";
     assert!(plan.one_error().starts_with(expected), "{plan:?}");
 }
+
+#[test]
+fn modules_are_selected_as_in_terraform() {
+    let sandbox = sandbox(MODULES);
+    sandbox.write("tf/net/main.tf", NET);
+    let plan = ok(&sandbox, &["plan", "-target=module.net"]).stdout;
+    assert!(plan.contains("Plan: 7 to create"), "{plan}");
+    let plan = ok(&sandbox, &["plan", "-target", "module.net[\"a\"]", "-var", "prefix=q"]).stdout;
+    assert!(plan.contains("Plan: 5 to create") && plan.contains("\"q-a\""), "{plan}");
+    ok(&sandbox, &["apply", "-auto-approve"]);
+    let plan = ok(&sandbox, &["plan", "-replace=module.net[\"a\"].terraform_data.subnet[0]"]).stdout;
+    assert!(plan.contains("# module.net[\"a\"].terraform_data.subnet[0] will be replaced"), "{plan}");
+}
+
+#[test]
+fn checks_are_warnings_with_the_values_of_the_plan() {
+    let main = r#"
+resource "terraform_data" "a" { input = "x" }
+check "value" {
+  assert {
+    condition     = terraform_data.a.output == "y"
+    error_message = "It is ${terraform_data.a.output}."
+  }
+}
+"#;
+    let sandbox = sandbox(main);
+    ok(&sandbox, &["apply", "--yes"]);
+    let plan = ok(&sandbox, &["plan"]);
+    assert!(plan.stderr.contains("warning: main.tf:5: Check block assertion failed: It is x"), "{plan:?}");
+}

@@ -65,13 +65,17 @@ impl Evaluation {
         let instance = self.module(module);
         let scope = Scope::new(self, module, None);
         let mut holds = true;
+        let mut uses = Uses::default();
         for rule in &instance.module.checks[name].assertions {
-            if let Some(broken) = broken(&scope, rule, &mut Outcome::default())? {
+            let mut outcome = Outcome::default();
+            let broken = broken(&scope, rule, &mut outcome)?;
+            uses.add(&outcome.uses);
+            if let Some(broken) = broken {
                 holds = false;
                 self.warn(Diagnostic::new("Check block assertion failed", broken.message, broken.rule));
             }
         }
-        Ok(Computed { value: Value::bool(holds), uses: Uses::default(), failed: false })
+        Ok(Computed { value: Value::bool(holds), uses, failed: false })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Each item keeps what it has read. When the value of an object changes, what was computed from it is forgotten, and computed
 //! again when it is asked for. So one evaluation serves all plans and steps, and only what a change concerns is computed.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use cty::{Type, Value};
@@ -215,13 +215,23 @@ impl Evaluation {
     pub fn blocks(&self) -> Vec<KnownBlock> {
         self.run();
         let mut all = Vec::new();
-        let mut open: Vec<ModuleId> = vec![0];
-        while let Some(id) = open.pop() {
-            self.blocks_of(id, &mut all);
-            let children = self.children.borrow();
-            open.extend(children.iter().filter(|((caller, ..), _)| *caller == id).map(|(_, child)| *child));
-        }
+        self.reachable().into_iter().for_each(|id| self.blocks_of(id, &mut all));
         all
+    }
+
+    /// The module instances that there are now, each after the one that calls it.
+    fn reachable(&self) -> Vec<ModuleId> {
+        let mut called: HashMap<ModuleId, Vec<ModuleId>> = HashMap::new();
+        for ((caller, ..), child) in self.children.borrow().iter() {
+            called.entry(*caller).or_default().push(*child);
+        }
+        let mut found: Vec<ModuleId> = vec![0];
+        let mut at = 0;
+        while let Some(id) = found.get(at) {
+            found.extend(called.remove(id).into_iter().flatten());
+            at += 1;
+        }
+        found
     }
 
     fn blocks_of(&self, id: ModuleId, all: &mut Vec<KnownBlock>) {
@@ -249,17 +259,25 @@ impl Evaluation {
         }
     }
 
-    /// What an output of the root module comes from, at present.
-    pub fn output_uses(&self, name: &str) -> BTreeSet<Dependency> {
-        let item = Item::Output(0, name.into());
-        self.demand(&item);
-        self.values.borrow().get(&item).map(|computed| computed.uses.to_set()).unwrap_or_default()
+    /// What the outputs and checks of all modules come from, at present.
+    pub fn general_uses(&self) -> BTreeSet<Dependency> {
+        self.complete();
+        let mut all = BTreeSet::new();
+        let values = self.values.borrow();
+        for id in self.reachable() {
+            let module = self.module(id).module.clone();
+            let outputs = module.outputs.keys().map(|name| Item::Output(id, name.clone()));
+            let checks = module.checks.keys().map(|name| Item::Check(id, name.clone()));
+            let computed = outputs.chain(checks).filter_map(|item| values.get(&item));
+            computed.for_each(|computed| all.extend(computed.uses.iter().cloned()));
+        }
+        all
     }
 
     /// Computes the outputs, variables, locals and checks of every module again that were forgotten.
     pub fn complete(&self) {
-        for (id, instance) in self.modules.borrow().iter().enumerate() {
-            let module = &instance.module;
+        for id in self.reachable() {
+            let module = self.module(id).module.clone();
             let mut ready = self.ready.borrow_mut();
             ready.extend(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
             ready.extend(module.variables.keys().map(|name| Item::Variable(id, name.clone())));

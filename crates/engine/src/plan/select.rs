@@ -9,9 +9,16 @@ use super::decision::{Block, Decision};
 use super::input::{Id, PlanInput};
 use model::{Action, Address, Change, ChangeCause, Diagnostic, InstanceKey, Reason, Severity};
 
-/// Whether a target, which is a name or the address of one instance, matches an object.
+/// Whether a target, which is a name or the address of one instance, matches an object. A module call of Terraform's, or an
+/// instance of one, matches all objects in it.
 pub fn matches(target: &Address, address: &Address) -> bool {
-    target == address || (target.key == InstanceKey::None && target.name == address.name)
+    let is_in_call = || match target.key {
+        InstanceKey::None => address.groups().any(|call| *call == *target.name),
+        _ => address.name.strip_prefix(&*target.to_string()).is_some_and(|rest| rest.starts_with('.')),
+    };
+    target == address
+        || (target.key == InstanceKey::None && target.name == address.name)
+        || (target.is_qualified() && is_in_call())
 }
 
 /// Whether each node is selected. Empty if all are.
