@@ -293,7 +293,13 @@ pub fn read(files: &Files) -> DesiredState {
 /// A directory with a Terraform configuration. If it has no objects any more, they are to be destroyed.
 fn given_module(path: &Path, paths: &SourcePaths) -> GivenSource {
     let name = path.to_string_lossy().into_owned();
-    GivenSource { name, absolute: paths.absolute(path), missing: None, is_empty: false, has_files: true }
+    GivenSource {
+        name,
+        absolute: root_module::source_path(path, paths),
+        missing: None,
+        is_empty: false,
+        has_files: true,
+    }
 }
 
 /// Reads the Terraform configuration, if there is one.

@@ -18,6 +18,7 @@ pub use explain::run as explain_type;
 use super::failure::Failure;
 use super::local;
 use super::options::Files;
+use super::root_module::RootModule;
 use drivers::provider::requirement;
 use engine::load::Config;
 use model::{Provider, errors};
@@ -30,7 +31,9 @@ fn required_providers(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {
     if let Some(problem) = errors(&desired.problems).next() {
         return Err(Failure { message: problem.to_string(), hint: problem.hint.clone() }.into());
     }
-    desired.config.providers.values().map(|spec| require_valid(&spec.provider, &desired.config)).collect()
+    let of_modules = desired.modules.iter().flat_map(RootModule::providers);
+    let of_manifests = desired.config.providers.values().map(|spec| require_valid(&spec.provider, &desired.config));
+    of_manifests.chain(of_modules.map(Ok)).collect()
 }
 
 /// Returns the provider, or an error if its manifest is invalid.

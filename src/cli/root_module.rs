@@ -73,6 +73,7 @@ pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
     }
     let is_declared = |name: &str| tree.root().variables.contains_key(name);
     problems.extend(undeclared(given, &is_declared));
+    problems.extend(manifests(directory));
     if model::has_errors(&problems) {
         return Read { module: None, problems };
     }
@@ -81,12 +82,17 @@ pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
     digest.update(format!("{variables:?}"));
     let digest: [u8; 32] = digest.finalize().into();
     let generation = i64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
-    let origin = Origin { source: paths.source(&paths.absolute(directory)), generation, directory: prefix };
+    let origin = Origin { source: paths.source(&source_path(directory, paths)), generation, directory: prefix };
     let module = RootModule { directory: directory.to_owned(), tree: Arc::new(tree), variables, origin, digest };
     Read { module: Some(module), problems }
 }
 
 impl RootModule {
+    /// The providers that the configuration needs.
+    pub fn providers(&self) -> Vec<Arc<Provider>> {
+        terraform::required(&self.tree, &self.origin.directory).into_values().map(|spec| spec.provider).collect()
+    }
+
     /// Adds the objects to the desired state. The providers are installed and started for their schemas; returns why one cannot
     /// be used, and then adds none.
     pub async fn add_to(self, config: &mut Config, providers: &Arc<Providers>) -> model::Diagnostics {
@@ -114,6 +120,24 @@ impl RootModule {
         config.add_program(Arc::new(Terraform::new(self.tree, schemas, settings, self.origin)));
         Vec::new()
     }
+}
+
+/// The path that stands for the configuration of a directory, whose other files are not a part of it.
+pub fn source_path(directory: &Path, paths: &SourcePaths) -> PathBuf {
+    paths.absolute(directory).join("*.tf")
+}
+
+/// The manifests beside the configuration. They would be left out without a word.
+fn manifests(directory: &Path) -> Option<Diagnostic> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_yaml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+    let is_manifest = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains("purlin.dev/v1"));
+    let mut found: Vec<PathBuf> = entries.filter(is_yaml).filter(is_manifest).collect();
+    found.sort();
+    let first = found.first()?;
+    let what = format!("`{}` is a manifest beside a Terraform configuration", first.display());
+    let hint = "move it to a directory of its own, and specify that with another -f";
+    Some(Diagnostic::general(Reason::SourceIncomplete, what).hint(hint))
 }
 
 /// What stands before the names of files in messages.

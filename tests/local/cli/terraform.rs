@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::sandbox::{CommandResult, Sandbox};
+use super::sandbox::{CommandResult, Sandbox, manifest};
 use crate::providers;
 
 fn sandbox(main: &str) -> Sandbox {
@@ -531,4 +531,20 @@ check "value" {
     ok(&sandbox, &["apply", "--yes"]);
     let plan = ok(&sandbox, &["plan"]);
     assert!(plan.stderr.contains("warning: main.tf:5: Check block assertion failed: It is x"), "{plan:?}");
+}
+
+#[test]
+fn manifests_beside_a_configuration_are_neither_left_out_nor_given_up() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tf/objects.yaml", &manifest("web", &[]));
+    sandbox.ok(&["apply", "--yes", "-f", "tf"]);
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"a\" {}\n");
+    let both = sandbox.run(&["apply", "--yes", "-f", "tf"]);
+    assert_eq!(both.one_error(), "error: `tf/objects.yaml` is a manifest beside a Terraform configuration");
+    std::fs::create_dir(sandbox.path("other")).unwrap();
+    std::fs::rename(sandbox.path("tf/objects.yaml"), sandbox.path("other/objects.yaml")).unwrap();
+    sandbox.ok(&["apply", "--yes", "-f", "tf"]);
+    assert_eq!(sandbox.recorded(), ["terraform_data.a", "web"], "the object of the manifest is left unchanged");
+    sandbox.ok(&["apply", "--yes", "-f", "tf", "-f", "other"]);
+    assert_eq!(sandbox.ok(&["plan", "-f", "tf", "-f", "other"]), UP_TO_DATE);
 }
