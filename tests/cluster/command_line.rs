@@ -78,7 +78,8 @@ fn many_objects_are_listed_suspended_resumed_and_reconciled() {
         wait_reason(namespace, "a", "Synced", "Suspended");
     }
     let refused = purlin(&["reconcile", "a", "-n", &ns]);
-    assert!(!refused.status.success() && error_text(&refused).contains("hint: run `purlin resume a` first"));
+    let hint = format!("hint: run `purlin resume a -n {ns}` first");
+    assert!(!refused.status.success() && error_text(&refused).contains(&hint), "{refused:?}");
     assert!(error_text(&all("resume")).contains("3 of 3 objects are resumed."));
     let done = purlin(&["reconcile", "--all", "-n", &ns]);
     assert!(done.status.success() && error_text(&done).contains("3 of 3 objects are ready."), "{done:?}");

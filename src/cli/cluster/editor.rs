@@ -95,14 +95,15 @@ impl ClusterEditor {
         written.map(drop).map_err(|failure| record_error(&failure))
     }
 
-    /// Removes a record. First removes the finalizer and annotation of its Resource: the controller stalls a Resource
-    /// that has them but no record. The records of other instances of a family are kept.
+    /// Removes a record, and then the finalizer and annotation of its Resource. The controller stalls a Resource that has
+    /// them but no record, and gives them back to one that has a record but lacks them. The records of other instances of a
+    /// family are kept.
     pub async fn remove(&self, stored: &Stored) -> anyhow::Result<()> {
         let address = &stored.record.address;
         let resource = self.resources.get_opt(&address.name).await.map_err(with_hint)?;
-        self.release(address, resource.as_ref()).await?;
         let removed = self.secrets.delete(&self.namespace, address, stored.version, RetryPolicy::SHORT).await;
-        removed.map_err(|failure| record_error(&failure))
+        removed.map_err(|failure| record_error(&failure))?;
+        self.release(address, resource.as_ref()).await
     }
 
     /// Writes the new address into the record; the controller then moves it. The checks prevent that the controller

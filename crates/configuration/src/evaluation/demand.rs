@@ -3,7 +3,7 @@
 //! Each item keeps what it has read. When the value of an object changes, what was computed from it is forgotten, and computed
 //! again when it is asked for. So one evaluation serves all plans and steps, and only what a change concerns is computed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use cty::{Type, Value};
@@ -219,19 +219,25 @@ impl Evaluation {
         all
     }
 
-    /// The module instances that there are now, each after the one that calls it.
+    /// The module instances that there are with the values that are set, each after the one that calls it.
     fn reachable(&self) -> Vec<ModuleId> {
-        let mut called: HashMap<ModuleId, Vec<ModuleId>> = HashMap::new();
-        for ((caller, ..), child) in self.children.borrow().iter() {
-            called.entry(*caller).or_default().push(*child);
-        }
         let mut found: Vec<ModuleId> = vec![0];
         let mut at = 0;
-        while let Some(id) = found.get(at) {
-            found.extend(called.remove(id).into_iter().flatten());
+        while let Some(id) = found.get(at).copied() {
+            let module = self.module(id).module.clone();
+            module.calls.keys().for_each(|name| found.extend(self.called(id, name)));
             at += 1;
         }
         found
+    }
+
+    /// The module instances of a call.
+    fn called(&self, caller: ModuleId, name: &Arc<str>) -> Vec<ModuleId> {
+        let item = Item::Call(caller, name.clone());
+        self.demand(&item);
+        let (instances, children) = (self.instances.borrow(), self.children.borrow());
+        let known = instances.get(&item).map(|instances| instances.known()).unwrap_or_default();
+        known.iter().filter_map(|each| children.get(&(caller, name.clone(), each.key.clone())).copied()).collect()
     }
 
     fn blocks_of(&self, id: ModuleId, all: &mut Vec<KnownBlock>) {
@@ -263,8 +269,9 @@ impl Evaluation {
     pub fn general_uses(&self) -> BTreeSet<Dependency> {
         self.complete();
         let mut all = BTreeSet::new();
+        let reachable = self.reachable();
         let values = self.values.borrow();
-        for id in self.reachable() {
+        for id in reachable {
             let module = self.module(id).module.clone();
             let outputs = module.outputs.keys().map(|name| Item::Output(id, name.clone()));
             let checks = module.checks.keys().map(|name| Item::Check(id, name.clone()));
