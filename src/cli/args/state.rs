@@ -38,7 +38,7 @@ pub enum StateCommand {
     /// Remove the finalizers of Resources, so that they can be deleted without destroying objects.
     ///
     /// Objects and records are kept, and adopted when the Resources are applied again. A running controller adds the
-    /// finalizer again, unless the Resource is being deleted or is blocked.
+    /// finalizer again, unless the Resource is being deleted.
     #[command(after_help = examples::STATE_RELEASE)]
     Release(StateReleaseArgs),
     /// List creates whose outcome is unknown after a crash, or say what happened to their objects.

@@ -127,11 +127,7 @@ impl Index {
     /// address is that of this instance, or of one that has no record.
     pub fn family_loss(&self, name: &Arc<str>) -> Option<(Loss, Address)> {
         let records = &self.records;
-        let is_missing = |address: &&Address| {
-            let exists = records.contains_key(*address) || records.unreadable().contains_key(*address);
-            !exists && records.work_on(address).is_none() && !records.is_erased(address)
-        };
-        if let Some(listed) = self.families.instances(name).find(is_missing) {
+        if let Some(listed) = self.listed_without_record(name).next() {
             return Some((Loss::Record, listed.clone()));
         }
         let key = match in_family(records, name).last().map(|(address, _)| &address.key) {
@@ -140,5 +136,15 @@ impl Index {
             _ => InstanceKey::Index(0),
         };
         self.families.is_lost(name).then(|| (Loss::Index, Address { name: name.clone(), key }))
+    }
+
+    /// The instances in the index of a family whose records are missing, but were not removed by this process.
+    pub(super) fn listed_without_record(&self, name: &Arc<str>) -> impl Iterator<Item = &Address> {
+        let records = &self.records;
+        let is_missing = |address: &&Address| {
+            let exists = records.contains_key(*address) || records.unreadable().contains_key(*address);
+            !exists && records.work_on(address).is_none() && !records.is_erased(address)
+        };
+        self.families.instances(name).filter(is_missing)
     }
 }

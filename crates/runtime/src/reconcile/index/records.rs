@@ -389,10 +389,11 @@ impl Index {
         let was_for = self.marked_for(address);
         self.set_record(address, None);
         // A family keeps its finalizer and annotation until its last record is removed, and also then if its index was
-        // lost.
+        // lost, or lists an instance whose record was lost.
         if let Some(uid) = was_for.filter(|_| self.addresses(&address.name).next().is_none()) {
-            let overlay = if deferred.is_indexed { Overlay::Unmarked(uid) } else { Overlay::None };
-            self.set_overlay(address, overlay);
+            let has_lost = self.listed_without_record(&address.name).any(|listed| listed != address);
+            let is_unmarked = deferred.is_indexed && !has_lost;
+            self.set_overlay(address, if is_unmarked { Overlay::Unmarked(uid) } else { Overlay::None });
         }
         // A list without the record has that version itself, the deletion a greater one.
         if deferred.deleted.is_none_or(|deleted| deleted < known) {

@@ -125,3 +125,32 @@ async fn a_deleted_family_without_its_index_says_what_is_lost_after_its_last_obj
     assert!(bench.recorded().is_empty(), "{:?}", bench.log);
     assert_eq!(bench.ready("a").1, "False RecordMissing", "{:?}", bench.log);
 }
+
+/// The index still lists the instance whose record was deleted.
+#[tokio::test]
+async fn a_deleted_family_that_has_lost_one_record_says_so_after_its_other_objects() {
+    let mut bench = Bench::new();
+    let mut family = thing("a", 1);
+    family["spec"]["count"] = 2.into();
+    bench.observe(family.clone(), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.recorded(), ["a[0]", "a[1]"]);
+    bench.reconciler.observe(Event::FamilyApplied(crate::store::secrets::Family {
+        namespace: "shop".into(),
+        name: "a".into(),
+        uid: "u".into(),
+        instances: ["a[0]".parse().unwrap(), "a[1]".parse().unwrap()].into(),
+        rebuilt: false,
+        version: Some(Version(1)),
+    }));
+    bench.reconciler.observe(Event::RecordDeleted("a[1]".parse().unwrap(), Version(1000)));
+    bench.react(Signal::Wake);
+    bench.run_until_idle(MINUTE).await;
+    family["metadata"]["annotations"] = serde_json::json!({ api::RECORD: "u" });
+    bench.observe(deleting(family), 1);
+    bench.react(Signal::Wake);
+    bench.run_until_idle(MINUTE).await;
+    assert!(bench.recorded().is_empty(), "{:?}", bench.log);
+    assert_eq!(bench.ready("a").1, "False RecordMissing", "{:?}", bench.log);
+}
