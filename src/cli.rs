@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     // The console is copied to wherever something is printed, until the process ends.
-    let console = Console::new(args.color, namespace.leak());
+    let console = Console::new(if args.no_color { ColorChoice::Never } else { args.color }, namespace.leak());
     match run(args.command, console) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -118,15 +118,15 @@ fn terraform_command(error: &clap::Error) -> Option<(&str, &'static str)> {
     let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let instead = match command.as_str() {
         "output" => {
-            "`purlin state show NAME` shows the values of an object; `spec.publish` writes them for other programs"
+            "`purlin apply` shows the outputs of a configuration; `purlin state show NAME` shows the values of an object"
         }
-        "console" => "`purlin plan` evaluates the expressions of manifests; `purlin state show NAME` shows values",
+        "console" => "`purlin plan` evaluates the expressions; `purlin state show NAME` shows values",
         "workspace" => "use a state file for each environment, and select it with --state: see docs/environments.md",
         "show" => "`purlin state show NAME` shows an object, and `purlin plan` a plan",
         "refresh" => "use `purlin apply --refresh-only -f DIR`",
         "taint" => "use `purlin state taint NAME`, or `purlin apply --replace NAME`",
         "untaint" => "use `purlin state untaint NAME`",
-        "test" => "`purlin validate -f DIR` checks manifests; conditions check objects: see docs/conditions.md",
+        "test" => "`purlin validate -f DIR` checks files; conditions check objects: see docs/conditions.md",
         "force-unlock" => "the lock of a state file ends with the process that holds it",
         "modules" => "`purlin init` installs modules",
         "login" | "logout" => "credentials of registries are those of Terraform: see docs/providers.md",

@@ -15,7 +15,7 @@ mod ui;
 use std::path::PathBuf;
 
 use clap::builder::Resettable;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub use configuration::{BackendArgs, FmtArgs, InitArgs, LockFileMode, RootArgs};
 pub use controller::{ControllerArgs, Listening, LogFormat};
@@ -40,6 +40,10 @@ pub struct PurlinArgs {
     /// When to use colors in the output.
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
+    // Without it, `-no-color` of Terraform's scripts would be `-n o-color`, a namespace of a cluster.
+    /// As `--color never`, for scripts of Terraform.
+    #[arg(long, global = true, hide = true)]
+    pub no_color: bool,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -274,6 +278,9 @@ pub struct SelectArgs {
     /// dependents. Other objects and their records are not touched. Can be repeated.
     #[arg(long = "target", value_name = "ADDRESS")]
     pub targets: Vec<String>,
+    /// Ignored. Accepted for scripts: no question is asked about values of variables.
+    #[arg(long, value_name = "BOOL", hide = true, action = ArgAction::Set)]
+    pub input: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Args)]

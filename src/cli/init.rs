@@ -4,11 +4,10 @@ pub mod providers;
 
 use std::path::{Path, PathBuf};
 
-use configuration::{Tree, load};
-use modules::Disk;
+use configuration::Tree;
 
 use super::failure::Failure;
-use super::root_module::{self, Variables};
+use super::root_module::{self, Loaded, Variables};
 
 /// The directory of the root module, by default the working directory.
 ///
@@ -25,15 +24,8 @@ pub fn root(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 }
 
 /// Reads a configuration with its installed modules. The problems are those that need no schema of a provider.
-///
-/// # Errors
-/// If the list of installed modules cannot be read.
-pub fn read(root: &Path, given: &Variables) -> anyhow::Result<(Tree, model::Diagnostics)> {
-    let manifest =
-        modules::read_manifest(root).map_err(|error| Failure { message: error.message, hint: error.hint })?;
-    let (variables, mut problems) = root_module::variables(root, given);
-    let (tree, mut found) = load(".", &Disk { root: root.to_owned() }, &manifest, &variables);
-    found.extend(tree.undeclared());
-    problems.extend(terraform::diagnostics(&found, &tree.sources, &root_module::prefix(root)));
-    Ok((tree, problems))
+pub fn read(root: &Path, given: &Variables) -> (Tree, model::Diagnostics) {
+    let Loaded { tree, mut problems, .. } = root_module::load(root, given);
+    problems.extend(terraform::diagnostics(&tree.undeclared(), &tree.sources, &root_module::prefix(root)));
+    (tree, problems)
 }

@@ -9,6 +9,7 @@ use futures::stream;
 
 use super::cluster;
 use super::failure::Failure;
+use super::init;
 use super::inputs::Inputs;
 use super::options::Files;
 use super::other_records;
@@ -33,7 +34,7 @@ use process::{Random as _, SystemClock, SystemRandom};
 use runtime::execute::{self, Engine, HolderState, Limits, Recovery};
 use runtime::pipeline;
 use runtime::store::{LoadedRecords, Snapshot, StateError, StateFile};
-use tfprovider::install::{InstallOptions, Installer, LOCK_FILE};
+use tfprovider::install::{InstallOptions, Installer, LOCK_FILE, TERRAFORM_LOCK_FILE};
 use tfprovider::plugin::CURRENT_EXE;
 
 /// How many open intents are resolved concurrently.
@@ -107,7 +108,9 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     // Without a state file, no object has its owner mark.
     let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
     let drivers = drivers(files, owner).await?;
-    let desired = with_modules(desired, &drivers).await;
+    let none = Recorded::default();
+    let recorded = snapshot.as_ref().map_or(&none, |snapshot| &snapshot.loaded.records);
+    let desired = with_modules(desired, &drivers, recorded).await;
     let engine = view::planning_engine(drivers, limits);
     let Some(snapshot) = snapshot else {
         return Ok(View { engine, inputs: merge_inputs(desired, LoadedRecords::default()) });
@@ -208,7 +211,7 @@ pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let drivers = drivers(files, state.owner()).await?;
     let directory = hook_directory(files, &loaded.given);
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
-    let desired = with_modules(desired, &engine.drivers).await;
+    let desired = with_modules(desired, &engine.drivers, &loaded.records).await;
     Ok(LockedState { engine, desired, loaded, state })
 }
 
@@ -229,7 +232,7 @@ pub async fn open_for_saved_plan(
     let directory = hook_directory(files, &loaded.given);
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let mut inputs = self::merge_inputs(with_modules(desired, &drivers).await, loaded);
+    let mut inputs = self::merge_inputs(with_modules(desired, &drivers, &loaded.records).await, loaded);
     check(&inputs)?;
     inputs.hold_open_intents(INTERRUPTED);
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
@@ -243,7 +246,6 @@ pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validatio
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let drivers =
         Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, ConfigurationMode::Check)?)).offline();
-    let desired = with_modules(desired, &drivers).await;
     let engine = view::planning_engine(drivers, limits);
     let mut config = desired.config;
     let resources = config.names().count();
@@ -324,9 +326,12 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
 }
 
 /// Adds the objects of the Terraform configuration to the desired state.
-async fn with_modules(mut desired: DesiredState, drivers: &Registry) -> DesiredState {
+async fn with_modules(mut desired: DesiredState, drivers: &Registry, recorded: &Recorded) -> DesiredState {
     if let (Some(module), Some(providers)) = (desired.modules.take(), drivers.providers()) {
-        let unusable = module.add_to(&mut desired.config, providers).await;
+        let unusable = match module.in_state(recorded) {
+            Some(problem) => vec![problem],
+            None => module.add_to(&mut desired.config, providers).await,
+        };
         desired.config.incomplete.extend(unusable.iter().cloned());
         desired.problems.extend(unusable);
     }
@@ -452,8 +457,7 @@ pub async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
 pub fn providers(files: &Files, mode: ConfigurationMode) -> anyhow::Result<Providers> {
     let installer = Arc::new(Installer::new(install_options(files)));
     // Relative paths in a configuration begin at its root module.
-    let root = files.sources.iter().find(|source| root_module::is_in(source));
-    let working_folder = root.map_or_else(std::env::current_dir, std::path::absolute).ok();
+    let working_folder = root(files).map_or_else(std::env::current_dir, std::path::absolute).ok();
     let reattach = Reattach::from_environment()?;
     let options = ProviderOptions {
         working_directory: working_folder,
@@ -464,13 +468,24 @@ pub fn providers(files: &Files, mode: ConfigurationMode) -> anyhow::Result<Provi
     Ok(Providers::new(options, Arc::new(SystemClock)))
 }
 
-/// The lock file is next to the state file.
+/// The directory of the Terraform configuration.
+fn root(files: &Files) -> Option<&Path> {
+    files.sources.iter().map(PathBuf::as_path).find(|source| root_module::is_in(source))
+}
+
+/// The lock file is next to the state file, and that of `purlin init` in the directory of a Terraform configuration.
+pub fn lock_path(files: &Files) -> PathBuf {
+    root(files).map_or_else(|| files.state.with_file_name(LOCK_FILE), |root| root.join(TERRAFORM_LOCK_FILE))
+}
+
+/// The options of installations for commands on files.
 pub fn install_options(files: &Files) -> InstallOptions {
     let mut options = InstallOptions::from_environment();
     if !files.plugin_dirs.is_empty() {
         options.plugin_dirs.clone_from(&files.plugin_dirs);
     }
-    options.lock_file = Some(files.state.with_file_name(LOCK_FILE));
+    options.lock_file = Some(lock_path(files));
+    options.installed = root(files).map(init::providers::installed);
     options
 }
 

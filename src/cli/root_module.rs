@@ -1,19 +1,21 @@
 //! Terraform configurations in directories: the files, the values of variables, and what is installed.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::init;
 use super::provider::terraform_json;
 use configuration::schema::Block;
-use configuration::{Directories, File, Input, Manifest, ProviderSource, Settings, Sources, Tree};
+use configuration::{Input, Manifest, ProviderSource, Settings, Sources, Tree};
 use drivers::{Preparation, Providers};
 use engine::load::{Config, ProviderSpec, SourcePaths};
 use language::{FileError, Files as ModuleFiles};
-use model::{Diagnostic, DriverError, Provider, Reason, Severity};
+use model::text::counted;
+use model::{Diagnostic, DriverError, Provider, Reason, Recorded, Severity, Stored};
+use modules::{Disk, ModuleError};
 use terraform::{Origin, Schemas, Terraform};
 
 /// The values of variables that the command line gives.
@@ -42,6 +44,9 @@ pub struct Read {
     pub problems: model::Diagnostics,
 }
 
+/// Where Terraform keeps its state.
+const STATE: &str = "terraform.tfstate";
+
 /// A file is not longer than that.
 const MAX_FILE: u64 = 64 << 20;
 
@@ -54,21 +59,55 @@ pub fn is_in(directory: &Path) -> bool {
     })
 }
 
+/// The modules of a configuration.
+pub struct Loaded {
+    pub tree: Tree,
+    /// The values that are given for the variables of the root module.
+    pub variables: BTreeMap<String, Input>,
+    pub problems: model::Diagnostics,
+}
+
+/// Reads the modules of a configuration as they are installed.
+pub fn load(directory: &Path, given: &Variables) -> Loaded {
+    let (variables, mut problems) = variables(directory, given);
+    let installed = modules::installed(directory);
+    let is_known = installed.is_ok();
+    let installed = installed.unwrap_or_else(|ModuleError { message, hint }| {
+        problems.push(Diagnostic { hint, ..Diagnostic::general(Reason::SourceIncomplete, message) });
+        Manifest::default()
+    });
+    let disk = Disk { root: directory.to_owned() };
+    let (tree, mut found) = configuration::load(".", &disk, &installed, &variables);
+    let (missing, errors) = found.errors.into_iter().partition(|error| tree.is_missing(error));
+    found.errors = errors;
+    found.errors.extend(not_installed(missing, directory).filter(|_| is_known));
+    problems.extend(terraform::diagnostics(&found, &tree.sources, &prefix(directory)));
+    Loaded { tree, variables, problems }
+}
+
+/// One error for all modules that have to be installed, at the first of them.
+fn not_installed(missing: Vec<hcl::Diagnostic>, directory: &Path) -> Option<hcl::Diagnostic> {
+    let others = missing.len().saturating_sub(1);
+    let mut first = missing.into_iter().next()?;
+    if others > 0 {
+        first.detail.push_str(&format!(" The same goes for {}.", counted(others, "other module")));
+    }
+    Some(first.hint(format!("run `{}`", command("init", directory))))
+}
+
+/// A command for the configuration of a directory.
+pub fn command(name: &str, directory: &Path) -> String {
+    if directory == Path::new(".") {
+        return format!("purlin {name}");
+    }
+    format!("purlin {name} -f {}", directory.display())
+}
+
 /// Reads the configuration of a directory, with the values of its variables.
 pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
-    let (variables, mut problems) = variables(directory, given);
-    let files = DirectoryFiles { root: directory.to_owned(), digest: RefCell::new(Sha256::new()) };
-    let installed = match manifest(directory) {
-        Ok(installed) => installed,
-        Err(problem) => {
-            problems.push(*problem);
-            Manifest::default()
-        }
-    };
-    let (tree, found) = configuration::load(".", &files, &installed, &variables);
+    let Loaded { tree, variables, mut problems } = load(directory, given);
     let prefix = prefix(directory);
-    problems.extend(terraform::diagnostics(&found, &tree.sources, &prefix));
-    if found.errors.is_empty() {
+    if !model::has_errors(&problems) {
         problems.extend(terraform::diagnostics(&terraform::unsupported(&tree), &tree.sources, &prefix));
     }
     let is_declared = |name: &str| tree.root().variables.contains_key(name);
@@ -78,13 +117,22 @@ pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
         return Read { module: None, problems };
     }
     let variables: BTreeMap<String, Input> = variables.into_iter().filter(|(name, _)| is_declared(name)).collect();
-    let mut digest = files.digest.into_inner();
-    digest.update(format!("{variables:?}"));
-    let digest: [u8; 32] = digest.finalize().into();
+    let digest = digest(&tree, &variables);
     let generation = i64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
     let origin = Origin { source: paths.source(&source_path(directory, paths)), generation, directory: prefix };
     let module = RootModule { directory: directory.to_owned(), tree: Arc::new(tree), variables, origin, digest };
     Read { module: Some(module), problems }
+}
+
+/// The digest of all files of a configuration, and of the values of its variables.
+fn digest(tree: &Tree, variables: &BTreeMap<String, Input>) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in tree.sources.iter().flat_map(|file| [file.name(), file.text()]) {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    digest.update(format!("{variables:?}"));
+    digest.finalize().into()
 }
 
 impl RootModule {
@@ -93,10 +141,33 @@ impl RootModule {
         terraform::required(&self.tree, &self.origin.directory).into_values().map(|spec| spec.provider).collect()
     }
 
+    /// The problem of objects that are only in a state of Terraform. Purlin has no records of them, and would create them again.
+    pub fn in_state(&self, recorded: &Recorded) -> Option<Diagnostic> {
+        let is_own = |stored: &Stored| stored.record.source.as_ref() == Some(&self.origin.source);
+        if recorded.values().any(is_own) {
+            return None;
+        }
+        let content = read_file(&self.directory.join(STATE)).ok()?;
+        let state: serde_json::Value = serde_json::from_slice(&content).ok()?;
+        let has_objects = state["resources"].as_array()?.iter().any(|one| one["mode"] == "managed");
+        let what = format!(
+            "{}{STATE} has objects that Purlin has no records of, and would create again",
+            self.origin.directory
+        );
+        let hint =
+            "write an `import` block for each of them, or convert them with `purlin migrate`; then move the file away";
+        has_objects.then(|| Diagnostic::general(Reason::SourceIncomplete, what).hint(hint))
+    }
+
     /// Adds the objects to the desired state. The providers are installed and started for their schemas; returns why one cannot
     /// be used, and then adds none.
     pub async fn add_to(self, config: &mut Config, providers: &Arc<Providers>) -> model::Diagnostics {
         let required = terraform::required(&self.tree, &self.origin.directory);
+        let is_started =
+            |source: &ProviderSource| required.get(source).is_some_and(|spec| providers.is_reattached(&spec.provider));
+        if let Some(problem) = init::providers::not_locked(&self.tree, &self.directory, &is_started) {
+            return vec![problem];
+        }
         let needed: Vec<Arc<Provider>> = required.values().map(|spec| spec.provider.clone()).collect();
         let preparation =
             Preparation { namespace: None, version: 0, needed: &needed, current: &needed, configurations: &[] };
@@ -147,55 +218,11 @@ pub fn prefix(directory: &Path) -> String {
     if text == "." || text.is_empty() { String::new() } else { format!("{text}/") }
 }
 
-/// The files of the modules, relative to the root module.
-struct DirectoryFiles {
-    root: PathBuf,
-    digest: RefCell<Sha256>,
-}
-
-impl Directories for DirectoryFiles {
-    fn files(&self, directory: &str) -> Result<Vec<File>, String> {
-        let path = self.root.join(directory);
-        let mut found = Vec::new();
-        let entries = std::fs::read_dir(&path).map_err(|error| error.to_string())?;
-        for entry in entries {
-            let entry = entry.map_err(|error| error.to_string())?;
-            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
-            let file = entry.path();
-            if configuration::is_configuration(&name) && !file.is_dir() {
-                let content = read_file(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-                found.push(File { name, content });
-            }
-        }
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut digest = self.digest.borrow_mut();
-        for part in found.iter().flat_map(|file| [file.name.as_bytes(), &file.content]) {
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
-        }
-        Ok(found)
-    }
-}
-
 fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     if std::fs::metadata(path)?.len() > MAX_FILE {
         return Err(std::io::Error::other(format!("the file is larger than {} MiB", MAX_FILE >> 20)));
     }
     std::fs::read(path)
-}
-
-/// The modules that are installed.
-fn manifest(directory: &Path) -> Result<Manifest, Box<Diagnostic>> {
-    let path = directory.join(".terraform/modules/modules.json");
-    let unreadable = |why: String| {
-        let what = format!("{} cannot be read", path.display());
-        Box::new(Diagnostic::general(Reason::SourceIncomplete, what).because(why).hint("install the modules again"))
-    };
-    match std::fs::read_to_string(&path) {
-        Ok(json) => Manifest::parse(&json).map_err(unreadable),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Manifest::default()),
-        Err(error) => Err(unreadable(error.to_string())),
-    }
 }
 
 /// The values of the root module's variables, those that come later in Terraform's order in place of others: the environment,

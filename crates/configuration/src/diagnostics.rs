@@ -70,6 +70,11 @@ impl Sources {
         self.0.get(file.0 as usize)
     }
 
+    /// The texts of all files.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
+        self.0.iter()
+    }
+
     /// Where a range begins, as `main.tf:3:12`.
     pub fn place(&self, range: Range) -> String {
         match self.get(range.file) {

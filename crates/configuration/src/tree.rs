@@ -311,6 +311,11 @@ impl Tree {
         std::iter::successors(self.nodes.get(id), |node| node.parent.and_then(|parent| self.nodes.get(parent)))
     }
 
+    /// Whether an error is that a module has to be installed first.
+    pub fn is_missing(&self, error: &hcl::Diagnostic) -> bool {
+        self.missing.iter().any(|missing| missing.range == error.range)
+    }
+
     /// The root module.
     pub fn root(&self) -> &Module {
         &self.nodes[0].module

@@ -62,11 +62,15 @@ pub struct Installer {
     http: Http,
 }
 
-/// The list of installed modules in the directory of a root module.
+/// The modules that are installed in the directory of a root module.
 ///
 /// # Errors
-/// If it is there and cannot be read.
-pub fn read_manifest(root: &Path) -> Result<Manifest, ModuleError> {
+/// If the list of them is there and cannot be read.
+pub fn installed(root: &Path) -> Result<Manifest, ModuleError> {
+    read_manifest(root).map(|manifest| existing(root, manifest))
+}
+
+fn read_manifest(root: &Path) -> Result<Manifest, ModuleError> {
     let path = manifest_path(root);
     match fs::read_to_string(&path) {
         Ok(text) if text.is_empty() => Ok(Manifest::default()),
@@ -110,8 +114,7 @@ impl Installer {
         let disk = Disk { root: root.clone() };
         loop {
             let (tree, mut diagnostics) = load(".", &disk, &run.known, &self.options.inputs);
-            let is_missing = |error: &Diagnostic| tree.missing.iter().any(|missing| missing.range == error.range);
-            diagnostics.errors.retain(|error| !is_missing(error));
+            diagnostics.errors.retain(|error| !tree.is_missing(error));
             let open: Vec<Missing> =
                 tree.missing.iter().filter(|missing| !run.failed.contains_key(&missing.key)).cloned().collect();
             if open.is_empty() || !diagnostics.errors.is_empty() {

@@ -17,4 +17,4 @@ mod registry;
 
 pub use disk::Disk;
 pub use error::ModuleError;
-pub use installer::{Installation, Installer, Options, Progress, read_manifest};
+pub use installer::{Installation, Installer, Options, Progress, installed};

@@ -16,7 +16,6 @@ use model::{Address, IgnoredChange, Path, Segment, Source, Value};
 
 use crate::program::{Shared, Use};
 use crate::providers::config_name;
-use crate::schemas::is_built_in;
 use crate::templates::{Attribute, Body, Keys, Postconditions, ProviderBody, Repeated, keys_value, template};
 use crate::{address, moved, problem};
 
@@ -150,7 +149,7 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
             used.insert(object.provider.clone());
         }
     }
-    let used = used.iter().filter(|one| !is_built_in(&one.source));
+    let used = used.iter().filter(|one| !one.source.is_built_in());
     all.provider_configs = used.map(|one| Arc::new(builder.provider_config(evaluation, one))).collect();
     all
 }
@@ -230,7 +229,7 @@ impl Builder<'_> {
         });
         let kind = &object.address.resource.resource.kind;
         Instance {
-            provider_config: (!is_built_in(&object.provider.source)).then(|| config_name(&object.provider).into()),
+            provider_config: (!object.provider.source.is_built_in()).then(|| config_name(&object.provider).into()),
             config: template(body()),
             references: references(&uses, groups, &targets).into(),
             create_before_destroy: lifecycle.create_before_destroy,

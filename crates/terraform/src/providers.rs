@@ -3,45 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use configuration::{ProviderAddress, ProviderSource, Tree};
+use configuration::{ProviderAddress, ProviderRequirement, ProviderSource, Tree};
 use engine::load::{ProviderSpec, provider_source};
 use model::{Diagnostic, Package, Provider, Reason};
 
 use crate::problem;
-use crate::schemas::is_built_in;
 
 /// The providers that the modules of a tree name, or whose types they use. `prefix` stands before the names of files.
 pub fn required(tree: &Tree, prefix: &str) -> BTreeMap<ProviderSource, ProviderSpec> {
-    let mut versions: BTreeMap<ProviderSource, BTreeSet<String>> = BTreeMap::new();
-    let mut places = BTreeMap::new();
-    for node in &tree.nodes {
-        for required in node.module.required_providers.values() {
-            versions.entry(required.source.clone()).or_default().extend(required.version.clone());
-            places.entry(required.source.clone()).or_insert(required.range);
-        }
-        for (name, resource) in &node.module.resources {
-            let local = resource.provider.as_ref().map(|reference| reference.name.name.clone());
-            let local = local.unwrap_or_else(|| name.kind.split('_').next().unwrap_or_default().into());
-            let source = node.module.provider_source(&local);
-            places.entry(source.clone()).or_insert(resource.range);
-            versions.entry(source).or_default();
-        }
-    }
-    let foreign: Vec<_> = versions.into_iter().filter(|(source, _)| !is_built_in(source)).collect();
-    let is_ambiguous =
-        |source: &ProviderSource| foreign.iter().filter(|(other, _)| other.name == source.name).count() > 1;
-    let spec = |(source, versions): &(ProviderSource, BTreeSet<String>)| {
+    let mut all = tree.required_providers();
+    all.retain(|source, _| !source.is_built_in());
+    let is_ambiguous = |source: &ProviderSource| all.keys().filter(|other| other.name == source.name).count() > 1;
+    let spec = |(source, requirements): (&ProviderSource, &Vec<ProviderRequirement>)| {
         let name = if is_ambiguous(source) { source.to_string().into() } else { source.name.clone() };
-        let place = places.get(source).and_then(|range| problem::place(*range, &tree.sources, prefix));
-        (source.clone(), spec(name, source, versions, place))
+        let versions = requirements.iter().filter_map(|one| one.version.as_deref()).collect();
+        let place = requirements.first().and_then(|one| problem::place(one.range, &tree.sources, prefix));
+        (source.clone(), spec(name, source, &versions, place))
     };
-    foreign.iter().map(spec).collect()
+    all.iter().map(spec).collect()
 }
 
 fn spec(
     name: Arc<str>,
     source: &ProviderSource,
-    versions: &BTreeSet<String>,
+    versions: &BTreeSet<&str>,
     place: Option<model::Source>,
 ) -> ProviderSpec {
     let text = source.to_string();
@@ -51,7 +36,7 @@ fn spec(
     let provider = Provider {
         name,
         source: address.unwrap_or_else(|| text.into()),
-        version: versions.iter().map(String::as_str).collect::<Vec<_>>().join(", ").into(),
+        version: versions.iter().copied().collect::<Vec<_>>().join(", ").into(),
         package: Package::Registry,
         checksums: Vec::new(),
         environment: BTreeMap::new(),

@@ -28,14 +28,14 @@ pub struct World(pub Arc<dyn Schemas>);
 impl configuration::World for World {
     fn resource_schema(&self, provider: &ProviderSource, mode: Mode, kind: &str) -> Result<Arc<Block>, String> {
         match mode {
-            _ if is_built_in(provider) => built_in(mode, kind),
+            _ if provider.is_built_in() => built_in(mode, kind),
             Mode::Managed | Mode::Data => self.0.resource(provider, mode == Mode::Data, kind),
             Mode::Ephemeral => Err("Purlin cannot open ephemeral resources yet.".to_owned()),
         }
     }
 
     fn provider_schema(&self, provider: &ProviderSource) -> Result<Arc<Block>, String> {
-        if is_built_in(provider) { Ok(Arc::default()) } else { self.0.provider(provider) }
+        if provider.is_built_in() { Ok(Arc::default()) } else { self.0.provider(provider) }
     }
 
     fn provider_meta_schema(&self, _: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
@@ -45,11 +45,6 @@ impl configuration::World for World {
     fn call(&self, _: &ProviderSource, _: &str, _: &[Value]) -> Option<Result<Value, Failure>> {
         None
     }
-}
-
-/// Whether it is the provider of `terraform_data`.
-pub fn is_built_in(provider: &ProviderSource) -> bool {
-    provider.host.as_deref() == Some("terraform.io") && &*provider.namespace == "builtin"
 }
 
 fn built_in(mode: Mode, kind: &str) -> Result<Arc<Block>, String> {

@@ -38,6 +38,10 @@ pub async fn run(args: ImportArgs, console: Console) -> anyhow::Result<Exit> {
     };
     files.require_sources("import")?;
     let desired = local::read(&files);
+    if desired.modules.is_some() {
+        let hint = format!("write an `import` block with `to = {address}` and the identifier");
+        return Err(Failure::hinted("`purlin import` cannot import into a Terraform configuration yet", hint));
+    }
     match desired.config.instances.contains_key(&address) {
         true if args.type_name.is_some() || args.out.is_some() => {
             Err(Failure::hinted(format!("`{address}` already has a manifest"), "omit --type and --out"))

@@ -1,7 +1,5 @@
 //! `purlin init`: installs the modules and providers of a configuration of Terraform, and locks the providers.
 
-use std::path::Path;
-
 use crate::cli::args::{BackendArgs, InitArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::init::{self, providers};
@@ -47,8 +45,7 @@ pub async fn run(args: InitArgs, console: Console) -> anyhow::Result<Exit> {
     if !providers::install(&installation.tree, options, console).await? {
         return Ok(Exit::Problems);
     }
-    let plan =
-        if root == Path::new(".") { "purlin plan".to_owned() } else { format!("purlin plan -f {}", root.display()) };
+    let plan = root_module::command("plan", &root);
     console.lines(format_args!("\nPurlin has been successfully initialized. `{plan}` shows what would change.\n"))?;
     Ok(Exit::Success)
 }

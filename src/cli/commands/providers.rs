@@ -10,7 +10,7 @@ use model::has_errors;
 
 pub fn run(args: RootArgs, console: Console) -> anyhow::Result<Exit> {
     let root = init::root(args.directory)?;
-    let (tree, problems) = init::read(&root, &Variables::default())?;
+    let (tree, problems) = init::read(&root, &Variables::default());
     console.diagnostics(&problems);
     if has_errors(&problems) {
         return Ok(Exit::Problems);

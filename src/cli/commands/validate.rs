@@ -24,7 +24,7 @@ pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
     files.sources = sources;
     let (mut modules, mut diagnostics) = (0, model::Diagnostics::new());
     for root in &roots {
-        let (tree, problems) = init::read(root, &files.variables)?;
+        let (tree, problems) = init::read(root, &files.variables);
         modules += tree.nodes.len();
         diagnostics.extend(problems);
     }

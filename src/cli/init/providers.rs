@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::cli::args::LockFileMode;
 use crate::cli::failure::Failure;
 use crate::cli::output::Console;
+use crate::cli::root_module;
 use configuration::{ProviderRequirement, ProviderSource, Tree};
+use model::{Diagnostic, Reason};
 use tfprovider::install::{
     InstallError, InstallOptions, Installer, LockFile, LockedProvider, Requirement, TERRAFORM_LOCK_FILE,
 };
@@ -65,7 +67,7 @@ pub async fn install(tree: &Tree, options: Options<'_>, console: Console) -> any
     for required in required(tree) {
         let source = required.source.full();
         let locked = before.get(&source).filter(|_| !options.upgrade);
-        match install_one(&installer, &required, locked, console).await? {
+        match install_one(&installer, &required, locked, options.root, console).await? {
             Ok(selected) => {
                 if let Some(selected) = selected {
                     lock.merge(&source, selected);
@@ -86,7 +88,39 @@ pub async fn install(tree: &Tree, options: Options<'_>, console: Console) -> any
 fn install_options(root: &Path, plugin_dirs: Vec<PathBuf>) -> InstallOptions {
     let options = InstallOptions::from_environment();
     let plugin_dirs = if plugin_dirs.is_empty() { options.plugin_dirs } else { plugin_dirs };
-    InstallOptions { plugin_dirs, installed: Some(root.join(".terraform/providers")), ..options }
+    InstallOptions { plugin_dirs, installed: Some(installed(root)), ..options }
+}
+
+/// Where other programs install the providers of a configuration.
+pub fn installed(root: &Path) -> PathBuf {
+    root.join(".terraform/providers")
+}
+
+/// Why the providers of a configuration have to be installed first; `None` if the lock file has all of them. `is_started` says
+/// which of them the user has started, so that they are not installed.
+pub fn not_locked(tree: &Tree, root: &Path, is_started: &dyn Fn(&ProviderSource) -> bool) -> Option<Diagnostic> {
+    let problem = |what: String| Diagnostic::general(Reason::ProviderNotReady, what);
+    let lock = match LockFile::read(&root.join(TERRAFORM_LOCK_FILE)) {
+        Ok(lock) => lock,
+        Err(error) => return Some(Diagnostic { hint: error.hint, ..problem(error.message) }),
+    };
+    let mut required = required(tree);
+    required.retain(|one| !is_started(&one.source));
+    let locked = |one: &Required| lock.get(&one.source.full());
+    let missing: Vec<String> =
+        required.iter().filter(|one| locked(one).is_none()).map(|one| one.source.to_string()).collect();
+    if !missing.is_empty() {
+        let (noun, are, they) =
+            if missing.len() == 1 { ("provider", "is", "it is") } else { ("providers", "are", "they are") };
+        let lock = format!("{}{TERRAFORM_LOCK_FILE}", root_module::prefix(root));
+        let what = format!("the {noun} {} {are} not installed: {they} not in {lock}", missing.join(", "));
+        let hint = format!("run `{}`", root_module::command("init", root));
+        return Some(problem(what).hint(hint));
+    }
+    let refused = |one: &Required| locked(one).filter(|locked| !one.version.allows(&locked.version)).cloned();
+    let (one, locked) = required.iter().find_map(|one| Some((one, refused(one)?)))?;
+    let Failure { message, hint } = not_allowed(one, &locked, root);
+    Some(Diagnostic { hint, ..problem(message) })
 }
 
 /// Installs one provider. The inner error is its own, and does not prevent others.
@@ -94,12 +128,13 @@ async fn install_one(
     installer: &Installer,
     required: &Required,
     locked: Option<&LockedProvider>,
+    root: &Path,
     console: Console,
 ) -> anyhow::Result<anyhow::Result<Option<LockedProvider>>> {
     let Required { source, version, .. } = required;
     let constraint = version.clone().canonical().to_string();
     if let Some(locked) = locked.filter(|locked| !version.allows(&locked.version)) {
-        return Ok(Err(not_allowed(required, &constraint, locked)));
+        return Ok(Err(not_allowed(required, locked, root).into()));
     }
     let finding = match (locked, constraint.as_str()) {
         (Some(locked), _) => format!("Reusing version {} of {source} from the lock file", locked.version),
@@ -124,11 +159,13 @@ async fn install_one(
 }
 
 /// As upstream, a locked version stays until the user asks for another one.
-fn not_allowed(required: &Required, constraint: &str, locked: &LockedProvider) -> anyhow::Error {
-    let Required { source, .. } = required;
+fn not_allowed(required: &Required, locked: &LockedProvider, root: &Path) -> Failure {
+    let Required { source, version: constraint, .. } = required;
+    let constraint = constraint.clone().canonical();
     let version = &locked.version;
     let message = format!("the lock file has {source} {version}, which does not match `{constraint}`{}", by(required));
-    Failure::hinted(message, "`purlin init -upgrade` selects versions again")
+    let upgrade = root_module::command("init", root);
+    Failure { message, hint: Some(format!("`{upgrade} -upgrade` selects versions again")) }
 }
 
 fn not_installed(required: &Required, error: InstallError) -> anyhow::Error {

@@ -14,7 +14,7 @@ use crate::cli::output::Console;
 use crate::cli::table::Table;
 use drivers::provider::requirement;
 use model::Provider;
-use tfprovider::install::{InstalledProvider, Installer, LOCK_FILE, LockFile, LockedProvider, Platform};
+use tfprovider::install::{InstalledProvider, Installer, LockFile, LockedProvider, Platform};
 
 pub async fn run(command: ProviderCommand, console: Console) -> anyhow::Result<Exit> {
     match command {
@@ -33,7 +33,7 @@ fn files(args: FileArgs, command: &str) -> anyhow::Result<Files> {
 }
 
 fn read_lock_file(files: &Files) -> anyhow::Result<LockFile> {
-    LockFile::read(&files.state.with_file_name(LOCK_FILE)).map_err(|error| hinted(error.message, error.hint))
+    LockFile::read(&local::lock_path(files)).map_err(|error| hinted(error.message, error.hint))
 }
 
 fn hinted(message: String, hint: Option<String>) -> anyhow::Error {

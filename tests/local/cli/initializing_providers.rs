@@ -89,7 +89,7 @@ fn the_newest_version_is_locked_until_it_is_upgraded() {
         ran.one_error(),
         "error: the lock file has acme/cloud 1.3.0, which does not match `>= 1.1.0, ~> 2.0` (the root module: `~> 2.0`, module.m: `>= 1.1`)"
     );
-    assert!(ran.stderr.contains("hint: `purlin init -upgrade` selects versions again"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: `purlin init -f files -upgrade` selects versions again"), "{ran:?}");
     sandbox.ok(&init(&["-upgrade"]));
     assert!(locked(&sandbox).contains("version     = \"2.0.0\""));
 }

@@ -1,5 +1,6 @@
 //! Terraform configurations on files.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::sandbox::{CommandResult, Sandbox, manifest};
@@ -383,6 +384,7 @@ fn objects_of_providers_are_managed_with_their_configurations() {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let with =
         |command: &[&'static str]| -> Vec<&str> { command.iter().copied().chain(flags.iter().copied()).collect() };
+    ok(&sandbox, &with(&["init"]));
     let applied = ok(&sandbox, &with(&["apply", "--yes"]));
     // The object of the second configuration waits until that is known.
     assert_eq!(lines(&applied.stdout, "Applied: ").len(), 2, "{applied:?}");
@@ -484,6 +486,8 @@ output "ids" { value = [for key, a in terraform_data.a : a.id] }
     let sandbox = sandbox(main);
     let applied = ok(&sandbox, &["apply", "--yes"]);
     assert!(applied.stdout.ends_with("ids = [\n  \"id-x\",\n  \"id-y\",\n]\n"), "{applied:?}");
+    let ran = run(&sandbox, &["import", "terraform_data.a", "id"]);
+    assert_eq!(ran.one_error(), "error: `purlin import` cannot import into a Terraform configuration yet");
     let wrong = main.replace("each.value", "terraform_data.b.id") + "resource \"terraform_data\" \"b\" {}\n";
     let sandbox = self::sandbox(&wrong);
     let plan = run(&sandbox, &["plan"]);
@@ -496,11 +500,100 @@ fn a_provider_that_cannot_be_used_is_one_error() {
     let sandbox = sandbox(PROVIDERS);
     sandbox.write("tf/inside/main.tf", INSIDE);
     sandbox.write("broken", "#!/bin/sh\nexit 1\n");
+    let executable = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(sandbox.path("broken"), executable(0o755)).unwrap();
     let flags = mirror(&sandbox, &sandbox.path("broken"));
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    ok(&sandbox, &[&["init"], &flags[..]].concat());
+    let package = format!("mirror/example.com/purlin/corner/1.2.3/{}_{}", std::env::consts::OS, architecture());
+    let program = sandbox.path(&package).join("terraform-provider-corner_v1.2.3");
+    std::fs::set_permissions(program, executable(0o644)).unwrap();
     let plan = run(&sandbox, &[&["plan", "--var", "folder=x"], &flags[..]].concat());
     let expected = "error: main.tf:4: the program of the provider `corner` is not available: ";
     assert!(plan.one_error().starts_with(expected), "{plan:?}");
+}
+
+#[test]
+fn modules_that_are_not_installed_are_one_error() {
+    let sandbox =
+        sandbox("module \"a\" {\n  source = \"acme/a/aws\"\n}\nmodule \"b\" {\n  source = \"acme/b/aws\"\n}\n");
+    for (directory, arguments, expected, hint) in [
+        ("tf", &["plan"][..], "error: main.tf:2: Module not installed", "hint: run `purlin init`\n"),
+        ("", &["apply", "--yes", "-f", "tf"], "error: tf/main.tf:2: Module not", "hint: run `purlin init -f tf`\n"),
+        ("", &["validate", "-f", "tf"], "error: tf/main.tf:2: Module not", "hint: run `purlin init -f tf`\n"),
+    ] {
+        let ran = sandbox.run_in(directory, arguments);
+        assert!(ran.one_error().starts_with(expected), "{ran:?}");
+        assert!(ran.one_error().ends_with("is not installed. The same goes for 1 other module"), "{ran:?}");
+        assert!(ran.stderr.contains(hint), "{ran:?}");
+    }
+    // A module whose directory is gone is installed again.
+    let list = r#"{"Modules":[{"Key":"a","Source":"acme/a/aws","Dir":".terraform/modules/a"}]}"#;
+    sandbox.write("tf/.terraform/modules/modules.json", list);
+    assert!(run(&sandbox, &["plan"]).one_error().ends_with("1 other module"));
+    std::fs::create_dir(sandbox.path("tf/.terraform/modules/a")).unwrap();
+    let ran = run(&sandbox, &["plan"]);
+    let expected = "error: main.tf:5: Module not installed: The module \"registry.opentofu.org/acme/b/aws\" of module.b is not installed";
+    assert_eq!(ran.one_error(), expected);
+    sandbox.write("tf/.terraform/modules/modules.json", "{");
+    let ran = run(&sandbox, &["plan"]);
+    assert!(ran.one_error().starts_with("error: ./.terraform/modules/modules.json: "), "{ran:?}");
+}
+
+#[test]
+fn providers_are_those_that_init_has_locked() {
+    let sandbox = sandbox(&PROVIDERS.replace("var.folder", "\"../world\""));
+    sandbox.write("tf/inside/main.tf", INSIDE);
+    std::fs::create_dir(sandbox.path("world")).unwrap();
+    let flags = mirror(&sandbox, &providers::program("corner"));
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let plan = [&["plan", "--var", "folder=x"], &flags[..]].concat();
+    let ran = run(&sandbox, &plan);
+    let expected = "error: the provider example.com/purlin/corner is not installed: it is not in .terraform.lock.hcl";
+    assert_eq!((ran.one_error(), ran.stderr.contains("hint: run `purlin init`\n")), (expected, true), "{ran:?}");
+    ok(&sandbox, &[&["init"], &flags[..]].concat());
+    ok(&sandbox, &plan);
+    let lock = std::fs::read_to_string(sandbox.path("tf/.terraform.lock.hcl")).unwrap();
+
+    // A newer version is not selected.
+    let platform = format!("{}_{}", std::env::consts::OS, architecture());
+    let packages = sandbox.path("mirror/example.com/purlin/corner");
+    std::fs::create_dir_all(packages.join("1.3.0").join(&platform)).unwrap();
+    std::fs::write(packages.join("1.3.0").join(&platform).join("terraform-provider-corner"), "other").unwrap();
+    ok(&sandbox, &plan);
+    assert_eq!(std::fs::read_to_string(sandbox.path("tf/.terraform.lock.hcl")).unwrap(), lock);
+    assert!(!sandbox.path("tf/.purlin.lock").exists());
+
+    // What another program has installed is used in place.
+    let installed = sandbox.path("tf/.terraform/providers/example.com/purlin/corner");
+    std::fs::create_dir_all(&installed).unwrap();
+    std::fs::rename(packages.join("1.2.3"), installed.join("1.2.3")).unwrap();
+    ok(&sandbox, &["apply", "--yes", "--var", "folder=x"]);
+
+    sandbox.write("tf/inside/main.tf", &INSIDE.replace(">= 1.0", ">= 1.3"));
+    let ran = run(&sandbox, &plan);
+    assert!(ran.one_error().contains("the lock file has example.com/purlin/corner 1.2.3, which does not"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: `purlin init -upgrade` selects versions again\n"), "{ran:?}");
+    sandbox.write("tf/inside/main.tf", INSIDE);
+    ok(&sandbox, &["destroy", "--yes", "--var", "folder=x"]);
+    assert_eq!(recorded(&sandbox), [""; 0]);
+}
+
+#[test]
+fn objects_of_a_state_of_terraform_are_not_created_again() {
+    let sandbox = sandbox("resource \"terraform_data\" \"a\" {}\n");
+    let state = r#"{"version": 4, "resources": [{"mode": "managed", "type": "terraform_data", "name": "a"}]}"#;
+    sandbox.write("tf/terraform.tfstate", state);
+    for command in [&["plan"][..], &["apply", "--yes", "--keep-going"]] {
+        let ran = run(&sandbox, command);
+        let expected = "error: terraform.tfstate has objects that Purlin has no records of, and would create again";
+        assert_eq!(ran.one_error(), expected);
+    }
+    // The state of what was destroyed, and one beside records.
+    sandbox.write("tf/terraform.tfstate", r#"{"version": 4, "resources": []}"#);
+    ok(&sandbox, &["apply", "--yes"]);
+    sandbox.write("tf/terraform.tfstate", state);
+    assert_eq!(ok(&sandbox, &["plan"]).stdout, UP_TO_DATE);
 }
 
 #[test]
@@ -511,7 +604,7 @@ fn modules_are_selected_as_in_terraform() {
     assert!(plan.contains("Plan: 7 to create"), "{plan}");
     let plan = ok(&sandbox, &["plan", "-target", "module.net[\"a\"]", "-var", "prefix=q"]).stdout;
     assert!(plan.contains("Plan: 5 to create") && plan.contains("\"q-a\""), "{plan}");
-    ok(&sandbox, &["apply", "-auto-approve"]);
+    ok(&sandbox, &["apply", "-auto-approve", "-no-color", "-input=false"]);
     let plan = ok(&sandbox, &["plan", "-replace=module.net[\"a\"].terraform_data.subnet[0]"]).stdout;
     assert!(plan.contains("# module.net[\"a\"].terraform_data.subnet[0] will be replaced"), "{plan}");
 }

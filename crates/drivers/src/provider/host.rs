@@ -93,6 +93,11 @@ impl Providers {
         Some(self.cached_types(provider)?.ok()?.info().clone())
     }
 
+    /// Whether the user has started the provider, so that it is not installed.
+    pub fn is_reattached(&self, provider: &Provider) -> bool {
+        self.sessions.is_reattached(provider)
+    }
+
     /// Whether this process runs providers in Pods.
     pub fn has_runners(&self) -> bool {
         self.sessions.has_runners()

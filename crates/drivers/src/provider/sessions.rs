@@ -365,6 +365,10 @@ impl Sessions {
         Limits { in_flight: provider.max_calls as usize, memory, ..self.options.limits }
     }
 
+    pub fn is_reattached(&self, provider: &Provider) -> bool {
+        self.options.reattach.target(provider).is_some()
+    }
+
     /// Starts a process without configuring it. Returns its package too, unless the user started the provider.
     async fn start(
         &self,
