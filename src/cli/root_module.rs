@@ -377,6 +377,12 @@ impl Schemas for ProviderSchemas {
         let found = self.providers.configuration_block(known).map_err(|error| error.message)?;
         found.as_ref().map_or_else(|| Ok(Arc::default()), block)
     }
+
+    fn provider_meta(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
+        let known = self.known(provider)?;
+        let found = self.providers.meta_block(known).map_err(|error| error.message)?;
+        found.as_ref().map(block).transpose()
+    }
 }
 
 fn unusable(spec: &ProviderSpec, error: DriverError) -> Diagnostic {

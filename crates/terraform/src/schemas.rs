@@ -20,6 +20,12 @@ pub trait Schemas: Send + Sync {
     /// # Errors
     /// Why it is not known.
     fn provider(&self, provider: &ProviderSource) -> Result<Arc<Block>, String>;
+
+    /// The schema of `provider_meta` blocks. `None` if the provider has no use for them.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    fn provider_meta(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String>;
 }
 
 /// What the evaluation asks: the types that are built in, and the others.
@@ -38,8 +44,9 @@ impl configuration::World for World {
         if provider.is_built_in() { Ok(Arc::default()) } else { self.0.provider(provider) }
     }
 
-    fn provider_meta_schema(&self, _: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
-        Err("Purlin cannot pass `provider_meta` blocks to providers yet.".to_owned())
+    // The blocks are checked, and not sent: they only tell the makers of a provider which module uses it.
+    fn provider_meta_schema(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
+        if is_built_in(provider) { Ok(None) } else { self.0.provider_meta(provider) }
     }
 
     fn call(&self, _: &ProviderSource, _: &str, _: &[Value]) -> Option<Result<Value, Failure>> {

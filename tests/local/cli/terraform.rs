@@ -641,3 +641,34 @@ fn manifests_beside_a_configuration_are_neither_left_out_nor_given_up() {
     sandbox.ok(&["apply", "--yes", "-f", "tf", "-f", "other"]);
     assert_eq!(sandbox.ok(&["plan", "-f", "tf", "-f", "other"]), UP_TO_DATE);
 }
+
+const READ_LATE: &str = r#"
+terraform {
+  required_providers {
+    corner = { source = "example.com/purlin/corner" }
+  }
+  provider_meta "corner" { module = "late" }
+}
+variable "folder" {}
+provider "corner" { folder = var.folder }
+resource "corner_thing" "a" {
+  name = "a"
+  text = "t"
+}
+data "corner_lookup" "a" { id = corner_thing.a.id }
+output "found" { value = data.corner_lookup.a.text }
+"#;
+
+#[test]
+fn provider_meta_blocks_are_checked() {
+    let sandbox = sandbox(READ_LATE);
+    std::fs::create_dir(sandbox.path("world")).unwrap();
+    let mut flags = mirror(&sandbox, &providers::program("corner"));
+    flags.extend(["--var".to_owned(), format!("folder={}", sandbox.path("world").display())]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let applied = ok(&sandbox, &[&["apply", "--yes"], &flags[..]].concat());
+    assert!(applied.stdout.contains("Applied: 1 created"), "{applied:?}");
+    sandbox.write("tf/main.tf", &READ_LATE.replace("module = \"late\"", "place = \"late\""));
+    let wrong = run(&sandbox, &[&["plan"], &flags[..]].concat());
+    assert!(wrong.one_error().starts_with("error: main.tf:6: Unsupported argument"), "{wrong:?}");
+}

@@ -70,6 +70,15 @@ impl Providers {
         Ok(served.map(|served| served.configuration().clone()))
     }
 
+    /// The schema of the `provider_meta` blocks for a provider that is prepared.
+    ///
+    /// # Errors
+    /// If the provider cannot be used.
+    pub fn meta_block(&self, provider: &Provider) -> Result<Option<Block>, DriverError> {
+        let served = self.cached_types(provider).transpose()?;
+        served.map_or(Ok(None), |served| served.provider_meta())
+    }
+
     /// Fetches the schemas of providers. [`Providers::preparation_error`] returns the errors.
     pub async fn prepare(&self, preparation: Preparation<'_>) {
         let Preparation { namespace, version, needed, current, configurations } = preparation;

@@ -55,6 +55,12 @@ impl ServedTypes {
         self.schema.has_provider_meta()
     }
 
+    /// The schema of `provider_meta`; `None` if the provider has none.
+    pub fn provider_meta(&self) -> Result<Option<Block>, DriverError> {
+        let found = self.schema.provider_meta().map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        Ok(found.map(|schema| schema.block))
+    }
+
     /// Whether each process must receive a schema call before any other call.
     pub fn requires_schema_call(&self) -> bool {
         !self.schema.capabilities.schema_is_optional

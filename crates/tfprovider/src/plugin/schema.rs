@@ -53,6 +53,11 @@ impl ProviderSchema {
         self.provider_meta.is_some()
     }
 
+    /// The schema of `provider_meta`; `None` if the provider has none.
+    pub fn provider_meta(&self) -> Result<Option<Schema>, InvalidSchema> {
+        self.provider_meta.as_deref().map(|encoded| decode(encoded, "provider_meta")).transpose()
+    }
+
     /// `None` if the provider has no such resource type.
     pub fn resource(&self, type_name: &str) -> Result<Option<Schema>, InvalidSchema> {
         self.resources.get(type_name).map(|encoded| decode(encoded, type_name)).transpose()
