@@ -10,11 +10,12 @@ use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, limits, require_yes_for_json};
 use crate::cli::output::Console;
+use crate::cli::outputs::{self, Readings};
 use crate::cli::progress::Reporter;
 use crate::cli::run::RunResults;
 use crate::cli::saved::SavedPlan;
 use crate::cli::signals::ShutdownMode;
-use crate::cli::{outputs, run, show};
+use crate::cli::{run, show};
 use engine::plan::Mode;
 use engine::plan::render::Detail;
 use engine::plan::render::summary::Counts;
@@ -59,13 +60,13 @@ async fn carry_out(
     loop {
         let planned = session.inputs.plan(&session.engine, planning, purpose.clone()).await?;
         if planned.config.program.is_none() || planned.destroys {
-            return confirm_and_apply(session, planned, doing, doing.yes, console).await;
+            return confirm_and_apply(session, planned, doing, doing.yes, &mut Readings::new(), console).await;
         }
         let (config, inputs) = (Arc::clone(&planned.config), session.inputs.clone());
-        let readings = planned.plan.readings.clone();
+        let mut readings = planned.plan.readings.clone();
         let (engine, state) = (Arc::clone(&session.engine), Arc::clone(&session.state));
         let goes_on = planned.has_steps() && planned.plan.is_deferred();
-        let exit = confirm_and_apply(session, planned, doing, doing.yes, console).await?;
+        let exit = confirm_and_apply(session, planned, doing, doing.yes, &mut readings, console).await?;
         let recorded = state.load_all()?.records;
         if goes_on && matches!(exit, Exit::Success | Exit::Changes) {
             console.notice("Planning again: what some objects waited for is known now.");
@@ -93,15 +94,16 @@ async fn apply_saved(
     let files = saved.files(target.cluster.kubeconfig, target.files.plugin_dirs);
     let session = local::open_for_saved_plan(&files, limits, console, |inputs| saved.check(inputs)).await?;
     let planned = saved.restore(&session.engine, &session.inputs).await;
-    confirm_and_apply(session, planned, doing, true, console).await
+    confirm_and_apply(session, planned, doing, true, &mut Readings::new(), console).await
 }
 
-/// Shows a plan, asks for confirmation if needed, and walks it.
+/// Shows a plan, asks for confirmation if needed, and walks it. What steps read of data sources is added to `readings`.
 async fn confirm_and_apply(
     session: Session,
     planned: PlanResult,
     doing: &RunArgs,
     consent: bool,
+    readings: &mut Readings,
     console: Console,
 ) -> anyhow::Result<Exit> {
     let mut reporter = match doing.output {
@@ -131,7 +133,7 @@ async fn confirm_and_apply(
     let (new_sources, other_sources) = (planned.new_sources.clone(), planned.other_sources);
     let given = (!planned.destroys && !planned.refresh_only).then(|| session.inputs.coverage.names());
     let result = match planned.has_steps() {
-        true => walk(session, planned, &mut reporter, &mut results, console).await?,
+        true => walk(session, planned, &mut reporter, &mut results, readings, console).await?,
         false => WalkResult::default(),
     };
     results.failures.store(&state);
@@ -194,6 +196,7 @@ async fn walk(
     planned: PlanResult,
     reporter: &mut Reporter,
     results: &mut RunResults,
+    readings: &mut Readings,
     console: Console,
 ) -> anyhow::Result<WalkResult> {
     let Session { engine, mut inputs, .. } = session;
@@ -207,6 +210,7 @@ async fn walk(
     // Nothing is running yet, so the plan cannot be stale.
     let _ = run.schedule.adopt(adoption);
     let stopped = run::run_to_completion(&mut run, reporter, results, console).await?;
+    readings.extend(run.schedule.readings().iter().map(|(address, reading)| (address.clone(), Arc::clone(reading))));
     // The process exits after this. Freeing a hundred thousand objects one by one would take long.
     run.schedule.abandon();
     std::mem::forget((inputs.config, inputs.held));

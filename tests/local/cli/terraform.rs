@@ -660,14 +660,14 @@ output "found" { value = data.corner_lookup.a.text }
 "#;
 
 #[test]
-fn provider_meta_blocks_are_checked() {
+fn outputs_have_what_steps_read() {
     let sandbox = sandbox(READ_LATE);
     std::fs::create_dir(sandbox.path("world")).unwrap();
     let mut flags = mirror(&sandbox, &providers::program("corner"));
     flags.extend(["--var".to_owned(), format!("folder={}", sandbox.path("world").display())]);
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let applied = ok(&sandbox, &[&["apply", "--yes"], &flags[..]].concat());
-    assert!(applied.stdout.contains("Applied: 1 created"), "{applied:?}");
+    assert!(applied.stdout.ends_with("\nOutputs:\n\nfound = \"t\"\n"), "{applied:?}");
     sandbox.write("tf/main.tf", &READ_LATE.replace("module = \"late\"", "place = \"late\""));
     let wrong = run(&sandbox, &[&["plan"], &flags[..]].concat());
     assert!(wrong.one_error().starts_with("error: main.tf:6: Unsupported argument"), "{wrong:?}");
