@@ -1,7 +1,7 @@
 //! Terraform configurations in directories: the files, the values of variables, and what is installed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -343,12 +343,24 @@ impl ModuleFiles for InModules {
     }
 
     fn absolute(&self, path: &str) -> String {
-        self.root.join(path).to_string_lossy().into_owned()
+        cleaned(&self.root.join(path)).to_string_lossy().into_owned()
     }
 
     fn home(&self) -> Option<String> {
         std::env::home_dir().map(|home| home.to_string_lossy().into_owned())
     }
+}
+
+/// A path without `.` and `..`, which are not looked up.
+fn cleaned(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut found, part| {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = found.pop(),
+            other => found.push(other),
+        }
+        found
+    })
 }
 
 /// The schemas of the providers of a configuration.

@@ -672,3 +672,12 @@ fn outputs_have_what_steps_read() {
     let wrong = run(&sandbox, &[&["plan"], &flags[..]].concat());
     assert!(wrong.one_error().starts_with("error: main.tf:6: Unsupported argument"), "{wrong:?}");
 }
+
+#[test]
+fn absolute_paths_are_short() {
+    let main = r#"
+output "paths" { value = [basename(abspath(path.root)), basename(abspath("a/../b/."))] }
+"#;
+    let sandbox = sandbox(main);
+    assert!(ok(&sandbox, &["apply", "--yes"]).stdout.ends_with("\nOutputs:\n\npaths = [\n  \"tf\",\n  \"b\",\n]\n"));
+}
