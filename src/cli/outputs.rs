@@ -15,8 +15,10 @@ pub fn recorded(config: &Config, recorded: &Recorded, readings: &Readings, names
 /// What was read of data sources.
 pub type Readings = BTreeMap<Address, Arc<ReadResult>>;
 
-/// Writes the outputs, if there are any.
+/// Writes the outputs, if there are any. As in Terraform, one that is null is as if it were not there.
 pub fn write(outputs: &[Output], text: &mut Text) {
+    let is_null = |output: &&Output| matches!(output.value.as_ref().map(Value::unmarked), Some(Value::Null));
+    let outputs: Vec<&Output> = outputs.iter().filter(|output| !is_null(output)).collect();
     if outputs.is_empty() {
         return;
     }
@@ -102,6 +104,7 @@ mod tests {
             output("map", Some(map)),
             output("secret", Some(Value::from("x").into_sensitive())),
             output("wrong", None),
+            output("nothing", Some(Value::Null)),
         ];
         let mut text = Text::new(false);
         write(&outputs, &mut text);

@@ -677,6 +677,7 @@ fn outputs_have_what_steps_read() {
 fn absolute_paths_are_short() {
     let main = r#"
 output "paths" { value = [basename(abspath(path.root)), basename(abspath("a/../b/."))] }
+output "nothing" { value = null }
 "#;
     let sandbox = sandbox(main);
     assert!(ok(&sandbox, &["apply", "--yes"]).stdout.ends_with("\nOutputs:\n\npaths = [\n  \"tf\",\n  \"b\",\n]\n"));
