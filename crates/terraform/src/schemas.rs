@@ -46,7 +46,7 @@ impl configuration::World for World {
 
     // The blocks are checked, and not sent: they only tell the makers of a provider which module uses it.
     fn provider_meta_schema(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
-        if is_built_in(provider) { Ok(None) } else { self.0.provider_meta(provider) }
+        if provider.is_built_in() { Ok(None) } else { self.0.provider_meta(provider) }
     }
 
     fn call(&self, _: &ProviderSource, _: &str, _: &[Value]) -> Option<Result<Value, Failure>> {
