@@ -31,12 +31,15 @@ pub(super) fn start(progress: &mut Progress, scope: &EvalScope<'_, '_>, id: Id) 
     if let Some(record) = node.record.filter(|_| served) {
         let due = input.refreshes(node.address);
         let unwatched = drift::action(node) == DriftAction::Ignore;
-        // Only a read shows whether an interrupted object is complete. Ignored attributes must have their current
-        // values, because an update would restore the recorded ones.
+        // Only a read shows whether an interrupted object is complete. An object that is not ready yet is compared by its
+        // driver, which may see the changes of other clients: only a read shows that these are drift. Ignored attributes
+        // must have their current values, because an update would restore the recorded ones.
         let ignores = node.instance.is_some_and(|instance| !instance.ignore_changes.is_empty());
-        let ignores = ignores && !matches!(input.options.refresh, Refresh::None);
+        let reads = !matches!(input.options.refresh, Refresh::None);
         let look = |object: &RecordedObject| {
-            (due && !unwatched) || (node.desired && (ignores || object.status == ObjectStatus::Interrupted))
+            let is_awaited = object.readiness.is_some() && reads;
+            ((due || (is_awaited && node.desired)) && !unwatched)
+                || (node.desired && ((ignores && reads) || object.status == ObjectStatus::Interrupted))
         };
         if let Some(current) = record.current.as_ref().filter(|object| look(object)) {
             calls.push((CallPurpose::Current, DriverRequest::Read(current.clone())));

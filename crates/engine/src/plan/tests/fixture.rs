@@ -3,7 +3,7 @@
 //! ```text
 //! want b input=${a.id} after=c cbd      a Resource: attributes of its configuration, `dependsOn`, flags
 //! have b id=B1 input=A1 uses=a          its record: attributes of the current object, its dependencies, flags;
-//!                                       `matching` after `want`: it matches the Resource
+//!                                       `matching` after `want`: it matches the Resource; `awaited`: it is not ready
 //! deposed b 1 id=B0 uses=a              a deposed object
 //! record b pending failed=3             other fields of the record
 //! actual b missing                      the result of a read, if it differs from the record
@@ -25,8 +25,8 @@ use thing::plan_thing;
 
 use crate::load::expression::Scope;
 use crate::load::{
-    Config, DeletionPolicy, Expansion, Family, Instance, InstanceKeys, Policies, Reference, Repeat, Repetition,
-    Template,
+    Config, DeletionPolicy, DriftAction, Expansion, Family, Instance, InstanceKeys, Policies, Reference, Repeat,
+    Repetition, Template,
 };
 use crate::plan::eval_scope::Evaluate;
 use crate::plan::planner::Planner;
@@ -183,6 +183,11 @@ impl Fixture {
         if words.has("observe") {
             resource.policies = Policies { create: false, update: false, replace: false, delete: false };
         }
+        resource.drift.action = match words.get("drift") {
+            Some("report") => DriftAction::Report,
+            Some("ignore") => DriftAction::Ignore,
+            _ => resource.drift.action,
+        };
         resource.suspended = words.has("suspended");
         resource.deleting = words.has("deleting");
         resource.replace_requested = words.get("request").unwrap_or_default().into();
@@ -455,6 +460,8 @@ fn recorded_object(address: &Address, words: &Words<'_>) -> RecordedObject {
         recorded.revision = Revision::new(1, "changed");
     }
     recorded.hooks_pending = words.has("hooking");
+    let until = jiff::Timestamp::UNIX_EPOCH;
+    recorded.readiness = words.has("awaited").then_some(Readiness { until, is_new: true, deposed: None });
     if words.has("tainted") {
         recorded.status = ObjectStatus::Tainted;
     } else if words.has("interrupted") {

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::check;
+use super::fixture::Fixture;
 
 #[test]
 fn only_a_new_object_waits_until_its_dependency_is_ready_again() {
@@ -79,4 +80,45 @@ fn a_dependency_with_a_step_orders_its_dependents() {
             a Update {id=A input=2 output=?}
             new Create {id=? input=2 output=?}"#]],
     );
+}
+
+/// As after a restart of the controller: nothing was seen yet, and the driver would plan with the object as it is now.
+#[test]
+fn a_change_by_another_client_of_an_object_that_is_not_ready_is_drift() {
+    check(
+        "
+         want corrected input=1
+         have corrected input=1 matching awaited
+         actual corrected input=2
+         want ignored input=1 drift=ignore
+         have ignored input=1 matching awaited
+         actual ignored input=2
+         want reported input=1 drift=report
+         have reported input=1 matching awaited
+         actual reported input=2
+         want same input=1
+         have same input=1 matching awaited
+         option cluster
+         option due=",
+        expect![[r#"
+            corrected Update (it was changed outside of Purlin) {id=CORRECTED input=1 output=?}
+            ignored NoOp
+            reported NoOp (changed outside of Purlin: `input`)
+            same Wait (it is not ready yet)
+            warning reported Drifted: changed outside of Purlin: `input`; not corrected (`drift.action: Report`) (hint: set `spec.drift.action: Correct` to correct it, or change the configuration)"#]],
+    );
+}
+
+#[test]
+fn only_an_object_that_is_not_ready_is_read_before_it_is_due() {
+    let situation = "
+         want awaited input=1
+         have awaited input=1 matching awaited
+         want ready input=1
+         have ready input=1 matching
+         option cluster
+         option due=";
+    let fixture = Fixture::parse(situation);
+    fixture.plan();
+    assert_eq!(*fixture.driver_calls.lock().unwrap(), ["read awaited", "plan awaited change"]);
 }
