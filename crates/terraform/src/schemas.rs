@@ -44,7 +44,7 @@ impl configuration::World for World {
         if provider.is_built_in() { Ok(Arc::default()) } else { self.0.provider(provider) }
     }
 
-    // The blocks are checked, and not sent: they only tell the makers of a provider which module uses it.
+    // The blocks are checked, and not sent: they only say to the makers of a provider which module uses it.
     fn provider_meta_schema(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
         if provider.is_built_in() { Ok(None) } else { self.0.provider_meta(provider) }
     }

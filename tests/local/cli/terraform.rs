@@ -666,6 +666,7 @@ fn outputs_have_what_steps_read() {
     let mut flags = mirror(&sandbox, &providers::program("corner"));
     flags.extend(["--var".to_owned(), format!("folder={}", sandbox.path("world").display())]);
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    ok(&sandbox, &[&["init"], &flags[..]].concat());
     let applied = ok(&sandbox, &[&["apply", "--yes"], &flags[..]].concat());
     assert!(applied.stdout.ends_with("\nOutputs:\n\nfound = \"t\"\n"), "{applied:?}");
     sandbox.write("tf/main.tf", &READ_LATE.replace("module = \"late\"", "place = \"late\""));
