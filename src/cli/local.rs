@@ -87,6 +87,14 @@ pub struct DesiredState {
     pub modules: Option<RootModule>,
 }
 
+impl DesiredState {
+    /// Adds problems of its sources. While there is an error, no object is destroyed because it is not configured.
+    fn add_problems(&mut self, problems: Diagnostics) {
+        self.config.incomplete.extend(errors(&problems).cloned());
+        self.problems.extend(problems);
+    }
+}
+
 /// The files and the records at a moment at which another process may be working on them.
 pub struct Observation {
     pub inputs: Inputs,
@@ -311,14 +319,12 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
             let what = format!("`{}` and `{}` are both Terraform configurations", first.display(), second.display());
             let problem = Diagnostic::general(Reason::SourceIncomplete, what);
             let problem = problem.hint("use a command and a state file for each, or call both as modules of a third");
-            desired.config.incomplete.push(problem.clone());
-            desired.problems.push(problem);
+            desired.add_problems(vec![problem]);
         }
         return;
     };
     let root_module::Read { module, problems } = root_module::read(directory, &files.variables, paths);
-    desired.config.incomplete.extend(errors(&problems).cloned());
-    desired.problems.extend(problems);
+    desired.add_problems(problems);
     if let Some(module) = &module {
         desired.digest = Sha256::digest([desired.digest, module.digest].concat()).into();
     }
@@ -332,8 +338,7 @@ async fn with_modules(mut desired: DesiredState, drivers: &Registry, recorded: &
             Some(problem) => vec![problem],
             None => module.add_to(&mut desired.config, providers).await,
         };
-        desired.config.incomplete.extend(unusable.iter().cloned());
-        desired.problems.extend(unusable);
+        desired.add_problems(unusable);
     }
     desired
 }
@@ -341,9 +346,7 @@ async fn with_modules(mut desired: DesiredState, drivers: &Registry, recorded: &
 /// The desired state for a command that cannot run Terraform configurations.
 pub fn without_modules(mut desired: DesiredState, command: &str) -> DesiredState {
     if desired.modules.take().is_some() {
-        let refused = root_module::refused(command);
-        desired.config.incomplete.push(refused.clone());
-        desired.problems.push(refused);
+        desired.add_problems(vec![root_module::refused(command)]);
     }
     desired
 }

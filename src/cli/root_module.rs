@@ -32,6 +32,8 @@ pub struct RootModule {
     directory: PathBuf,
     tree: Arc<Tree>,
     variables: BTreeMap<String, Input>,
+    /// The providers that it requires.
+    required: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
     origin: Origin,
     /// The digest of everything that was read.
     pub digest: [u8; 32],
@@ -120,7 +122,9 @@ pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
     let digest = digest(&tree, &variables);
     let generation = i64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
     let origin = Origin { source: paths.source(&source_path(directory, paths)), generation, directory: prefix };
-    let module = RootModule { directory: directory.to_owned(), tree: Arc::new(tree), variables, origin, digest };
+    let required = terraform::required(&tree, &origin.directory);
+    let (directory, tree) = (directory.to_owned(), Arc::new(tree));
+    let module = RootModule { directory, tree, variables, required, origin, digest };
     Read { module: Some(module), problems }
 }
 
@@ -138,7 +142,7 @@ fn digest(tree: &Tree, variables: &BTreeMap<String, Input>) -> [u8; 32] {
 impl RootModule {
     /// The providers that the configuration needs.
     pub fn providers(&self) -> Vec<Arc<Provider>> {
-        terraform::required(&self.tree, &self.origin.directory).into_values().map(|spec| spec.provider).collect()
+        self.required.values().map(|spec| spec.provider.clone()).collect()
     }
 
     /// The problem of objects that are only in a state of Terraform. Purlin has no records of them, and would create them again.
@@ -162,24 +166,25 @@ impl RootModule {
     /// Adds the objects to the desired state. The providers are installed and started for their schemas; returns why one cannot
     /// be used, and then adds none.
     pub async fn add_to(self, config: &mut Config, providers: &Arc<Providers>) -> model::Diagnostics {
-        let required = terraform::required(&self.tree, &self.origin.directory);
-        let is_started =
-            |source: &ProviderSource| required.get(source).is_some_and(|spec| providers.is_reattached(&spec.provider));
+        let is_started = |source: &ProviderSource| {
+            self.required.get(source).is_some_and(|spec| providers.is_reattached(&spec.provider))
+        };
         if let Some(problem) = init::providers::not_locked(&self.tree, &self.directory, &is_started) {
             return vec![problem];
         }
-        let needed: Vec<Arc<Provider>> = required.values().map(|spec| spec.provider.clone()).collect();
+        let needed = self.providers();
         let preparation =
             Preparation { namespace: None, version: 0, needed: &needed, current: &needed, configurations: &[] };
         providers.prepare(preparation).await;
-        let unusable: model::Diagnostics = required
+        let unusable: model::Diagnostics = self
+            .required
             .values()
             .filter_map(|spec| Some(unusable(spec, providers.preparation_error(&spec.provider)?)))
             .collect();
         if !unusable.is_empty() {
             return unusable;
         }
-        let known = required.into_iter().map(|(source, spec)| (source, spec.provider)).collect();
+        let known = self.required.iter().map(|(source, spec)| (source.clone(), spec.provider.clone())).collect();
         let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known });
         let files = InModules::new(&self.directory, &self.tree);
         let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
@@ -188,7 +193,7 @@ impl RootModule {
             cwd: cwd.unwrap_or_else(|_| "/".to_owned()),
             ..Settings::new(Arc::new(files))
         };
-        config.add_program(Arc::new(Terraform::new(self.tree, schemas, settings, self.origin)));
+        config.add_program(Arc::new(Terraform::new(self.tree, self.required, schemas, settings, self.origin)));
         Vec::new()
     }
 }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use language::functions::clean_path;
+
 /// The registry of addresses without a host.
 pub const DEFAULT_REGISTRY: &str = "registry.opentofu.org";
 
@@ -150,29 +152,8 @@ fn is_local(text: &str) -> bool {
 }
 
 fn local(text: &str) -> String {
-    let clean = clean(&text.replace('\\', "/"));
+    let clean = clean_path(&text.replace('\\', "/"));
     if clean.starts_with("../") { clean } else { format!("./{clean}") }
-}
-
-/// A path without `.`, without empty parts, and with `..` at its beginning only.
-fn clean(path: &str) -> String {
-    let is_absolute = path.starts_with('/');
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            ".." if is_absolute => {}
-            part => parts.push(part),
-        }
-    }
-    match (is_absolute, parts.is_empty()) {
-        (true, _) => format!("/{}", parts.join("/")),
-        (false, true) => ".".to_owned(),
-        (false, false) => parts.join("/"),
-    }
 }
 
 /// Cuts the directory after `//` out of an address.
@@ -187,7 +168,7 @@ fn split_subdir(text: &str) -> (String, Option<&str>) {
 
 fn clean_subdir(subdir: Option<&str>) -> Result<Option<String>, InvalidSource> {
     let Some(subdir) = subdir.filter(|subdir| !subdir.is_empty()) else { return Ok(None) };
-    let clean = clean(subdir);
+    let clean = clean_path(subdir);
     if clean == ".." || clean.starts_with("../") || clean.starts_with('/') {
         return Err(InvalidSource {
             detail: format!("the directory `{subdir}` leads out of the package"),
@@ -299,7 +280,7 @@ fn ssh(address: &str) -> Option<String> {
 
 /// A relative path from a directory, as upstream shows it in `path.module`.
 pub(crate) fn join(directory: &str, relative: &str) -> String {
-    clean(&format!("{directory}/{}", relative.replace('\\', "/")))
+    clean_path(&format!("{directory}/{}", relative.replace('\\', "/")))
 }
 
 #[cfg(test)]

@@ -71,6 +71,9 @@ pub use options::{
 pub use planner::Planner;
 pub use response_cache::ResponseCache;
 
+/// Why an object is left unchanged that may have been removed from the configuration.
+pub const UNDECIDED: &str = "left unchanged, because Purlin cannot determine whether it is still configured";
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Every desired or recorded object once, in address order, each followed by its deposed objects as separate

@@ -39,6 +39,7 @@ mod paths;
 mod expressions;
 
 pub use parameter::{Accepts, Parameter};
+pub use paths::clean as clean_path;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

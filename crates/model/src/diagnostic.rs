@@ -85,6 +85,17 @@ impl Diagnostic {
         self
     }
 
+    /// The problem with its path below another one. One at a place of its own, in another language, needs no path.
+    #[must_use]
+    pub fn below(self, prefix: &Path) -> Self {
+        if self.source.is_some() {
+            return self;
+        }
+        let mut whole = prefix.clone();
+        whole.0.extend(self.path.iter().flat_map(|path| path.0.iter().cloned()));
+        self.at(whole)
+    }
+
     #[must_use]
     pub fn from_source(mut self, source: Option<Source>) -> Self {
         self.source = source;

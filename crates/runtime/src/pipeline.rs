@@ -20,7 +20,7 @@ use engine::graph::{self, ActionGraph};
 use engine::load::Config;
 use engine::load::expression::PlanBudget;
 use engine::plan::moves::{self, Move, Moves, Takeovers};
-use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Planner, ResponseCache};
+use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Planner, ResponseCache, UNDECIDED};
 use model::{Address, Diagnostics, Reason, Recorded};
 
 pub use import::{ImportedObject, import};
@@ -114,8 +114,7 @@ fn undecided(config: &Config, recorded: &Recorded, mode: Mode) -> Vec<(Address, 
     let Some(program) = config.program.as_ref().filter(|_| mode == Mode::Normal) else { return Vec::new() };
     let unknown = recorded.keys().filter(|address| address.is_qualified() && !config.instances.contains_key(*address));
     let unknown = unknown.filter(|address| program.is_undecided(address));
-    let message = "left unchanged, because Purlin cannot determine whether it is still configured".to_owned();
     unknown
-        .map(|address| (address.clone(), ObjectBlock { reason: Reason::Waiting, message: message.clone() }))
+        .map(|address| (address.clone(), ObjectBlock { reason: Reason::Waiting, message: UNDECIDED.to_owned() }))
         .collect()
 }

@@ -29,12 +29,16 @@ pub fn key(key: &Key) -> InstanceKey {
 pub fn instance(address: &Address) -> Option<InstanceAddress> {
     let parsed = hcl::parse_traversal(hcl::Source::new(hcl::FileId(u32::MAX), "", &*address.name));
     let Target { module, resource: Some((resource, None)) } = Target::parse(&parsed.value?)? else { return None };
-    let key = match &address.key {
+    Some(InstanceAddress { resource: ResourceAddress { module, resource }, key: instance_key(&address.key) })
+}
+
+/// The key of an instance, as [`key`] has it for the engine.
+pub fn instance_key(key: &InstanceKey) -> Option<Key> {
+    match key {
         InstanceKey::None | InstanceKey::All => None,
         InstanceKey::Index(index) => Some(Key::Int(*index)),
         InstanceKey::Key(text) => Some(Key::Text(text.clone())),
-    };
-    Some(InstanceAddress { resource: ResourceAddress { module, resource }, key })
+    }
 }
 
 #[cfg(test)]

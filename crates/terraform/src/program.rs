@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configuration::{Evaluation, InstanceAddress, Key, Presence, ProviderSource, ResourceAddress, Settings, Tree};
 use engine::load::{Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostics, ImportRequest, InstanceKey, Value};
+use model::{Address, Diagnostics, ImportRequest, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{Schemas, World};
-use crate::{address, problem, providers, value};
+use crate::{address, problem, value};
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug)]
@@ -53,18 +53,20 @@ pub enum Use {
 }
 
 impl Terraform {
-    /// A configuration without errors. `settings` are those of its evaluation.
-    pub fn new(tree: Arc<Tree>, schemas: Arc<dyn Schemas>, settings: Settings, origin: Origin) -> Self {
+    /// A configuration without errors. `providers` are those that it requires, and `settings` those of its evaluation.
+    pub fn new(
+        tree: Arc<Tree>,
+        providers: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
+        schemas: Arc<dyn Schemas>,
+        settings: Settings,
+        origin: Origin,
+    ) -> Self {
         let settings = Settings { on_demand: true, ..settings };
         let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
         // Their identifiers may not depend on objects: what is to be imported must never be created instead.
         let imports = evaluation.imports().unwrap_or_default().into_iter();
         let imports = imports.filter_map(|import| Some((import.to.clone(), value::import(&import)?))).collect();
         let state = Mutex::new(State { evaluation, seen: HashMap::new() });
-        let providers = providers::required(&tree, &origin.directory)
-            .into_iter()
-            .map(|(source, spec)| (source, Arc::new(spec)))
-            .collect();
         Self(Arc::new(Shared { tree, origin, providers, imports, state }))
     }
 }
@@ -82,14 +84,12 @@ impl Program for Terraform {
     fn problems(&self, scope: &dyn Scope) -> Diagnostics {
         let mut state = self.0.lock();
         state.observe_all(scope);
-        state.evaluation.complete();
         problem::diagnostics(&state.evaluation.general_problems(), &self.0.tree.sources, &self.0.origin.directory)
     }
 
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {
         let mut state = self.0.lock();
         state.observe_all(scope);
-        state.evaluation.complete();
         let output = |name: &Arc<str>| Output {
             name: name.clone(),
             value: state.evaluation.output(name).as_ref().map(value::to_model),
@@ -145,11 +145,7 @@ impl State {
             _ => {
                 let known: Vec<Address> = self.seen.keys().filter(|known| known.name == *name).cloned().collect();
                 for own in known {
-                    let key = match &own.key {
-                        InstanceKey::None | InstanceKey::All => None,
-                        InstanceKey::Index(index) => Some(Key::Int(*index)),
-                        InstanceKey::Key(text) => Some(Key::Text(text.clone())),
-                    };
+                    let key = address::instance_key(&own.key);
                     self.see(&InstanceAddress { resource: resource.clone(), key }, own, Value::Unknown);
                 }
             }
@@ -165,7 +161,7 @@ impl State {
         self.seen.insert(own, value);
     }
 
-    /// Sets the values that outputs and checks use. What they use may depend on these values.
+    /// Sets the values that outputs and checks use, and computes these. What they use may depend on these values.
     fn observe_all(&mut self, scope: &dyn Scope) {
         let mut before = BTreeSet::new();
         loop {

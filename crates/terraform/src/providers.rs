@@ -10,7 +10,7 @@ use model::{Diagnostic, Package, Provider, Reason};
 use crate::problem;
 
 /// The providers that the modules of a tree name, or whose types they use. `prefix` stands before the names of files.
-pub fn required(tree: &Tree, prefix: &str) -> BTreeMap<ProviderSource, ProviderSpec> {
+pub fn required(tree: &Tree, prefix: &str) -> BTreeMap<ProviderSource, Arc<ProviderSpec>> {
     let mut all = tree.required_providers();
     all.retain(|source, _| !source.is_built_in());
     let is_ambiguous = |source: &ProviderSource| all.keys().filter(|other| other.name == source.name).count() > 1;
@@ -18,7 +18,7 @@ pub fn required(tree: &Tree, prefix: &str) -> BTreeMap<ProviderSource, ProviderS
         let name = if is_ambiguous(source) { source.to_string().into() } else { source.name.clone() };
         let versions = requirements.iter().filter_map(|one| one.version.as_deref()).collect();
         let place = requirements.first().and_then(|one| problem::place(one.range, &tree.sources, prefix));
-        (source.clone(), spec(name, source, &versions, place))
+        (source.clone(), Arc::new(spec(name, source, &versions, place)))
     };
     all.iter().map(spec).collect()
 }

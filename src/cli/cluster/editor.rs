@@ -169,18 +169,19 @@ impl ClusterEditor {
         let others = || self.recorded.iter().filter(|other| other.name == address.name);
         let had_index = others().any(|other| other.key != InstanceKey::None);
         let is_index_lost = family.as_ref().map_or(had_index, |family| family.rebuilt);
-        // The name of a family is that of all its instances.
-        let is_missing = |listed: &&Address| !self.recorded.contains(*listed);
-        let listed = family.filter(|family| address.key == InstanceKey::None && !family.instances.is_empty());
-        let listed = listed.map(|family| family.instances.iter().filter(is_missing).cloned().collect::<Vec<_>>());
-        let listed = listed.filter(|listed| !is_indexed && !listed.is_empty());
         if !is_indexed && (!is_marked || (others().next().is_some() && !is_index_lost)) {
             let what = format!("`{address}` has no record");
             return Err(Failure::hinted(what, "`purlin state list` lists the records"));
         }
         let (journal, uid) = self.journal(resource.as_ref());
-        let missing = listed.unwrap_or_else(|| vec![address.clone()]);
-        for missing in &missing {
+        // The name of a family is that of all its instances.
+        let is_whole = address.key == InstanceKey::None && !is_indexed;
+        let listed = family.iter().filter(|_| is_whole).flat_map(|family| &family.instances);
+        let mut missing: Vec<&Address> = listed.filter(|listed| !self.recorded.contains(*listed)).collect();
+        if missing.is_empty() {
+            missing.push(address);
+        }
+        for missing in missing {
             let released = journal.release_missing(&self.namespace, missing, &uid).await;
             released.map_err(|failure| record_error(&failure))?;
         }

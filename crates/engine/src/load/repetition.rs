@@ -213,14 +213,5 @@ fn spec(field: &'static str) -> Path {
 
 /// Prefixes the path of each problem with the field of the expression.
 fn prefix_paths(problems: Diagnostics, at: &Path) -> Diagnostics {
-    let below = |problem: Diagnostic| {
-        // A problem at a place of its own, in another language, needs no path.
-        if problem.source.is_some() {
-            return problem;
-        }
-        let mut path = at.clone();
-        path.0.extend(problem.path.iter().flat_map(|path| path.0.iter().cloned()));
-        problem.at(path)
-    };
-    problems.into_iter().map(below).collect()
+    problems.into_iter().map(|problem| problem.below(at)).collect()
 }

@@ -19,15 +19,13 @@ pub(super) fn below_config(path: &Path) -> Path {
 }
 
 /// Attaches the instance to problems found below `spec.config`. A provider warning may have no path.
-pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
-    for problem in &mut problems {
-        problem.address = Some(instance.address.clone());
-        // A problem at a place of its own, in another language, needs no path.
-        if problem.source.is_none() && (problem.path.is_some() || problem.reason != Reason::ProviderWarning) {
-            problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
-        }
-    }
-    problems
+pub(super) fn located(instance: &Instance, problems: Diagnostics) -> Diagnostics {
+    let located = |problem: Diagnostic| {
+        let problem = Diagnostic { address: Some(instance.address.clone()), ..problem };
+        let is_of_field = problem.path.is_some() || problem.reason != Reason::ProviderWarning;
+        if is_of_field { problem.below(&config_path()) } else { problem }
+    };
+    problems.into_iter().map(located).collect()
 }
 
 /// Converts the configuration to the types of the schema, as [`conform`] does.

@@ -11,7 +11,7 @@ use super::input::{Id, Node, PlanInput};
 use super::progress::{Progress, RefreshResult};
 use super::protect::prevented_block;
 use super::provider::unserved;
-use super::{Mode, drift};
+use super::{Mode, UNDECIDED, drift};
 use crate::load::Instance;
 use model::{Action, ChangeCause, DeposedKey, Diagnostic, KeptBy, Reason, Record, RecordedObject, errors};
 
@@ -61,9 +61,8 @@ pub(super) fn invalid_resource_block(input: &PlanInput<'_>, id: Id) -> Option<Bl
     let of_single = node.family.is_none() && !node.configured && input.options.mode == Mode::Normal;
     let resource = node.instance.filter(|instance| of_single && instance.is_desired())?;
     let cause = errors(&resource.problems).next()?;
-    let what = "left unchanged, because Purlin cannot determine whether it is still configured";
     let why = cause.path.iter().map(|path| format!("{path}: ")).chain([cause.summary.clone()]).collect::<String>();
-    Some(Block::held(Diagnostic::error(node.address, cause.reason, what).because(why)))
+    Some(Block::held(Diagnostic::error(node.address, cause.reason, UNDECIDED).because(why)))
 }
 
 /// Blocks a destroy when the options forbid all destroys.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::UNDECIDED;
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, PlanInput};
@@ -48,8 +49,8 @@ impl Families {
         }
         let block = block?;
         let cause = block.cause();
-        let what = "left unchanged, because Purlin cannot determine whether it is still configured";
-        let diagnostic = Diagnostic { severity: cause.severity, ..Diagnostic::error(node.address, cause.reason, what) };
+        let diagnostic =
+            Diagnostic { severity: cause.severity, ..Diagnostic::error(node.address, cause.reason, UNDECIDED) };
         let why = cause.path.iter().map(|path| format!("{path}: ")).chain([cause.summary.clone()]).collect::<String>();
         let held = Block { held: true, ..Block::broken(diagnostic.because(why)) };
         Some(Decision::blocked(held.waiting_for(block.waiting_for), node.current()))

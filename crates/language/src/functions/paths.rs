@@ -39,8 +39,9 @@ fn directory(path: &str) -> String {
     clean(&path[..path.rfind('/').map_or(0, |at| at + 1)])
 }
 
-/// The shortest path that means the same, without reading the file system.
-pub(super) fn clean(path: &str) -> String {
+/// The shortest path that means the same, without reading the file system: without `.`, without empty parts, and with `..` at
+/// its beginning only.
+pub fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -28,6 +28,7 @@ use super::*;
 use crate::execute::{self, DesiredDigests, Engine, HolderState, Limits, Workers};
 use crate::pipeline;
 use crate::store::MemoryJournal;
+use crate::store::secrets::Family;
 use api::ResourceStatus;
 use drivers::Registry;
 use model::{Holder, Intent, PlannedObject, Quota, Record, RecordedObject, Value, Version};
@@ -517,6 +518,18 @@ async fn a_dependency_that_an_interrupted_create_held_is_destroyed_after_the_rec
 }
 
 /// A record with an update that an earlier process started, for an object that exists.
+/// The index of the family `a` with these instances.
+fn index_of_a(instances: &[&str], version: u64) -> Family {
+    Family {
+        namespace: "shop".into(),
+        name: "a".into(),
+        uid: "u".into(),
+        instances: instances.iter().map(|address| address.parse().unwrap()).collect(),
+        rebuilt: false,
+        version: Some(Version(version)),
+    }
+}
+
 fn cut_update(address: &Address) -> Record {
     let mut record = Record::empty("shop".into(), address.clone(), "u".into(), "scripted".into());
     record.current = Some(Arc::new(RecordedObject {

@@ -91,14 +91,7 @@ async fn a_deleted_family_without_its_records_says_so() {
         marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         bench.observe(marked, 1);
         if let Some(listed) = listed {
-            bench.reconciler.observe(Event::FamilyApplied(crate::store::secrets::Family {
-                namespace: "shop".into(),
-                name: "a".into(),
-                uid: "u".into(),
-                instances: [listed.parse().unwrap()].into(),
-                rebuilt: true,
-                version: Some(Version(1)),
-            }));
+            bench.reconciler.observe(Event::FamilyApplied(Family { rebuilt: true, ..index_of_a(&[listed], 1) }));
         }
         bench.react(Signal::Started);
         bench.run_until_idle(MINUTE).await;
@@ -136,14 +129,7 @@ async fn a_deleted_family_that_has_lost_one_record_says_so_after_its_other_objec
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
     assert_eq!(bench.recorded(), ["a[0]", "a[1]"]);
-    bench.reconciler.observe(Event::FamilyApplied(crate::store::secrets::Family {
-        namespace: "shop".into(),
-        name: "a".into(),
-        uid: "u".into(),
-        instances: ["a[0]".parse().unwrap(), "a[1]".parse().unwrap()].into(),
-        rebuilt: false,
-        version: Some(Version(1)),
-    }));
+    bench.reconciler.observe(Event::FamilyApplied(index_of_a(&["a[0]", "a[1]"], 1)));
     bench.reconciler.observe(Event::RecordDeleted("a[1]".parse().unwrap(), Version(1000)));
     bench.react(Signal::Wake);
     bench.run_until_idle(MINUTE).await;

@@ -79,16 +79,7 @@ async fn a_family_that_is_ready_says_what_it_has_lost() {
     bench.observe(family, 1);
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
-    let index = |instances: &[&str], version| {
-        Event::FamilyApplied(crate::store::secrets::Family {
-            namespace: "shop".into(),
-            name: "a".into(),
-            uid: "u".into(),
-            instances: instances.iter().map(|address| address.parse().unwrap()).collect(),
-            rebuilt: false,
-            version: Some(Version(version)),
-        })
-    };
+    let index = |instances: &[&str], version| Event::FamilyApplied(index_of_a(instances, version));
     let steps = [
         (index(&["a[0]"], 1), ""),
         (Event::FamilyDeleted("a".into(), Version(2)), "run `purlin state rm 'a[1]' -n shop`"),
