@@ -20,6 +20,7 @@ COPY crates/drivers/Cargo.toml crates/drivers/
 COPY crates/runtime/Cargo.toml crates/runtime/
 COPY crates/controller/Cargo.toml crates/controller/
 COPY crates/migrate/Cargo.toml crates/migrate/
+COPY crates/apiserver/Cargo.toml crates/apiserver/
 COPY crates/testkit/Cargo.toml crates/testkit/
 COPY crates/version/Cargo.toml crates/version/
 COPY crates/cty/Cargo.toml crates/cty/

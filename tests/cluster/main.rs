@@ -16,9 +16,6 @@ mod programs;
 #[path = "../support/providers.rs"]
 mod real_providers;
 
-#[path = "../simulation/apiserver.rs"]
-mod apiserver;
-
 mod approvals;
 mod bad_input;
 mod chart;

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use apiserver::{Cluster, Server};
 use purlin::model::{Operation, Record};
 use purlin::store::secrets::Family;
 use serde_json::{Value, json};
 
-use crate::apiserver::{Cluster, Server};
 use crate::convergence::{all_records, family, parse, record};
 use crate::judge::{Judge, ids_in};
 use crate::kubectl::create_namespace;

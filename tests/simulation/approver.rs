@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use apiserver::{Cluster, Server};
 use http::Method;
 use purlin::api::{ChangeDigest, plan_name};
 use purlin::model::Address;
 use purlin::plan::approval::digest_of;
 use serde_json::{Value, json};
 
-use crate::apiserver::{Cluster, Server};
 use crate::judge::Judge;
 use crate::random::Seeded;
 use crate::user::source_of;

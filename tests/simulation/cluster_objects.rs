@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use apiserver::{Object, Server};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::apiserver::{Object, Server};
 use crate::kubectl::SHOP;
 
 /// The type whose objects are in the cluster, not in the service.

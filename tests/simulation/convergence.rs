@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
 
+use apiserver::{Change, Cluster, Object, Server};
 use purlin::execute::Limits;
 use purlin::model::{Address, Record};
 use purlin::store::Interner;
@@ -13,7 +14,6 @@ use serde_json::Value;
 use testkit::scripted::Recovery;
 use tokio::time::Instant;
 
-use crate::apiserver::{Change, Cluster, Object, Server};
 use crate::approver::unfinished;
 use crate::cluster_objects;
 use crate::judge::{Judge, condition, has_instance, ids_in, is_desired, is_family, matches_spec};

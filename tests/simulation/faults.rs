@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use apiserver::{Fate, Network, Outcome, RequestInfo, WatchFate};
 use purlin::process::lock;
 use tokio::time::Instant;
 
-use crate::apiserver::{Fate, Network, Outcome, RequestInfo, WatchFate};
 use crate::random::Seeded;
 
 /// How often each fault happens, in a thousand requests or events.

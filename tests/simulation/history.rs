@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apiserver::Cluster;
 use jiff::SignedDuration;
 use purlin::model::{Address, Record};
 use purlin::process::Clock as _;
@@ -13,7 +14,6 @@ use purlin::store::secrets::{family_name, record_name};
 use tokio::time::{Instant, sleep};
 
 use crate::administrator::Administrator;
-use crate::apiserver::Cluster;
 use crate::approver::Approver;
 use crate::convergence::{all_records, missing, writes_since};
 use crate::course::{Act, ActKind, Course};

@@ -1,11 +1,11 @@
 //! The changes that users and administrators make with kubectl.
 
+use apiserver::{Cluster, Server};
 use http::Method;
 use jiff::Timestamp;
 use purlin::model::Record;
 use serde_json::{Value, json};
 
-use crate::apiserver::{Cluster, Server};
 use crate::convergence::all_records;
 use crate::replica::HOME;
 use crate::user::Kubectl;

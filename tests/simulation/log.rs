@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apiserver::{Change, ChangeKind, Object, Server};
 use purlin::model::Record;
 use purlin::store::secrets::record_name;
 use serde_json::Value;
 
-use crate::apiserver::{Change, ChangeKind, Object, Server};
 use crate::cluster_objects::{KINDS, address, is_in_cluster, is_object, matches_spec};
 use crate::convergence::parse;
 use crate::judge::condition;

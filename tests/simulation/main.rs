@@ -7,7 +7,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and prints what it found")]
 
 mod administrator;
-mod apiserver;
 mod approver;
 mod course;
 mod faults;

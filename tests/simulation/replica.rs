@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+use apiserver::Cluster;
 use jiff::{SignedDuration, Timestamp};
 use purlin::controller::holders::CONTAINER;
 use purlin::controller::metrics::Metrics;
@@ -17,7 +18,6 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::apiserver::Cluster;
 use crate::judge::Judge;
 use crate::observer::Observer;
 use crate::outside::{FaultyDriver, Outside};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use apiserver::{Cluster, Fate, Network, Outcome, RequestInfo, Server, Verb, WatchFate};
 use jiff::SignedDuration;
 use purlin::controller::shards::{Division, Shard};
 use purlin::process::Clock as _;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use testkit::scripted::Recovery;
 use tokio::time::{Instant, sleep};
 
-use crate::apiserver::{Cluster, Fate, Network, Outcome, RequestInfo, Server, Verb, WatchFate};
 use crate::judge::Judge;
 use crate::kubectl::SHOP;
 use crate::outside::Outside;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use apiserver::{Cluster, Server};
 use purlin::model::{Address, InstanceKey};
 use purlin::process::Shutdown;
 use purlin::store::secrets::{Secrets, family_name};
 use purlin::store::{ClusterJournal, ResourceMeta, ResourceView};
 use serde_json::Value;
 
-use crate::apiserver::{Cluster, Server};
 use crate::convergence::{all_records, family, record, text};
 use crate::judge::{condition, is_desired, is_family};
 use crate::random::SeededRandom;

@@ -130,15 +130,21 @@ mod tests {
     }
 
     #[test]
-    fn the_files_in_crds_are_up_to_date() {
-        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds");
-        for (name, text) in crds() {
-            let path = dir.join(name);
-            if std::env::var_os("UPDATE_EXPECT").is_some() {
-                std::fs::write(&path, &text).unwrap();
+    fn the_files_of_the_crds_are_up_to_date() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for dir in ["crds", "charts/purlin/files/crds"] {
+            for (name, text) in crds() {
+                let path = root.join(dir).join(name);
+                if std::env::var_os("UPDATE_EXPECT").is_some() {
+                    std::fs::write(&path, &text).unwrap();
+                }
+                let found = std::fs::read_to_string(&path).unwrap_or_default();
+                assert!(found == text, "{dir}/{name} is out of date: run `UPDATE_EXPECT=1 cargo test -p purlin-api`");
             }
-            let found = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(found == text, "{name} is out of date: run `UPDATE_EXPECT=1 cargo test -p purlin-api`");
+            let files = std::fs::read_dir(root.join(dir)).unwrap();
+            let generated =
+                files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "yaml"));
+            assert_eq!(generated.count(), crds().len(), "{dir} has a file that nothing generates");
         }
     }
 

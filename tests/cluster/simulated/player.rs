@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use apiserver::{Forbidden, Server, ServerResponse};
 use bytes::Bytes;
 use http::{Method, Request, header};
 use kube::client::Body;
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::normal::Names;
-use crate::apiserver::{Forbidden, Server, ServerResponse};
 use crate::installation::{LIMIT, exclusive, plane};
 
 /// The time of the first request to the simulated server. Each further request is one second later.
@@ -237,7 +237,7 @@ impl Simulated {
             ServerResponse::Watch(spec) => {
                 let mut lines: Vec<_> = spec.initial.iter().map(|event| spec.line(event)).collect();
                 match self.server.check_version(spec.from) {
-                    Some(refusal) => lines.push(crate::apiserver::WatchSpec::error(&refusal)),
+                    Some(refusal) => lines.push(apiserver::WatchSpec::error(&refusal)),
                     None => {
                         let events = self.server.events(&spec, spec.from).expect("a version that is not compacted");
                         lines.extend(events.iter().map(|event| spec.line(event)));

@@ -208,7 +208,7 @@ pub(super) async fn deployment_becomes_ready(play: &Play) {
     play.empty().await;
     for image in ["web:1", "web:2"] {
         play.apply("a", &web(image, "1m"));
-        let has_image = |one: std::sync::Arc<crate::apiserver::Object>| {
+        let has_image = |one: std::sync::Arc<apiserver::Object>| {
             one.value.pointer("/spec/template/spec/containers/0/image").is_some_and(|found| found == image)
         };
         play.until("the Deployment exists", || play.cluster_object("a").is_some_and(has_image)).await;

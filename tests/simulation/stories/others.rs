@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use apiserver::{Change, ChangeKind, Object, Server};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::play::Play;
-use crate::apiserver::{Change, ChangeKind, Object, Server};
 use crate::cluster_objects;
 use crate::kubectl::{SHOP, path};
 

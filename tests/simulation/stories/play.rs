@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apiserver::{Cluster, Object, Server};
 use jiff::SignedDuration;
 use purlin::model::Value as Plain;
 use purlin::process::Clock as _;
@@ -15,7 +16,6 @@ use testkit::scripted::{EffectKind, Operation, ScriptLine, ScriptedOutcome};
 use tokio::time::{Instant, sleep};
 
 use super::strike::{Counted, Strike, Strikes};
-use crate::apiserver::{Cluster, Object, Server};
 use crate::cluster_objects;
 use crate::convergence::{all_records, missing, text, writes_since};
 use crate::history::merged;

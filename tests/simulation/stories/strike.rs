@@ -7,11 +7,11 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use apiserver::{Fate, Network, Outcome, RequestInfo, Verb, WatchFate};
 use purlin::process::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::apiserver::{Fate, Network, Outcome, RequestInfo, Verb, WatchFate};
 use crate::outside::{CallInterrupter, Interruption};
 use crate::state_rm::USER;
 

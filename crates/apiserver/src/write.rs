@@ -14,7 +14,7 @@ use super::store::{Object, key};
 use super::{Body, Server, Success, apply, defaults, patch, schema, validate};
 
 impl Server {
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         now: Timestamp,
         request: &ApiRequest,
@@ -59,7 +59,7 @@ impl Server {
         Ok(Success { code: 200, body: Body::Object(object) })
     }
 
-    pub(super) fn patch(&mut self, now: Timestamp, request: &ApiRequest, kind: &Arc<Kind>) -> Result<Success, Refusal> {
+    pub(crate) fn patch(&mut self, now: Timestamp, request: &ApiRequest, kind: &Arc<Kind>) -> Result<Success, Refusal> {
         let place = &request.place;
         if place.name.is_empty() {
             return Err(Refusal::method_not_allowed());
@@ -268,7 +268,7 @@ impl Server {
 }
 
 /// Whether an object is marked for deletion and no finalizer holds it.
-pub(super) fn can_be_removed(kind: &Kind, value: &Value) -> bool {
+pub(crate) fn can_be_removed(kind: &Kind, value: &Value) -> bool {
     let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     let is_namespace = kind.group.is_empty() && &*kind.plural == "namespaces";
     let is_held = held(&value["metadata"]["finalizers"]) || (is_namespace && held(&value["spec"]["finalizers"]));
@@ -290,6 +290,6 @@ fn wanted_of<'v>(kind: &Kind, value: &'v Value) -> Vec<(&'v String, &'v Value)> 
 }
 
 /// A time in the format of object fields.
-pub(super) fn seconds(now: Timestamp) -> String {
+pub(crate) fn seconds(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

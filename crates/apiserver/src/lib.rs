@@ -19,54 +19,31 @@
 //! - Events of the old and of the new API are different objects.
 //! - Every client may do everything that [`Access`] does not forbid, and impersonate every user.
 //! - The change log is only compacted when a test calls [`Server::compact`].
-#![allow(dead_code, reason = "a test binary uses the part it needs")]
+#![forbid(unsafe_code)]
 
-#[path = "apiserver/access.rs"]
 mod access;
-#[path = "apiserver/apply.rs"]
 mod apply;
-#[path = "apiserver/body.rs"]
 mod body;
-#[path = "apiserver/create.rs"]
 mod create;
-#[path = "apiserver/defaults.rs"]
 mod defaults;
-#[path = "apiserver/delete.rs"]
 mod delete;
-#[path = "apiserver/discovery.rs"]
 mod discovery;
-#[path = "apiserver/fields.rs"]
 mod fields;
-#[path = "apiserver/kinds.rs"]
 mod kinds;
-#[path = "apiserver/network.rs"]
 mod network;
-#[path = "apiserver/outside.rs"]
 mod outside;
-#[path = "apiserver/patch.rs"]
 mod patch;
-#[path = "apiserver/read.rs"]
 mod read;
-#[path = "apiserver/refusal.rs"]
 mod refusal;
-#[path = "apiserver/remaining.rs"]
 mod remaining;
-#[path = "apiserver/request.rs"]
 mod request;
-#[path = "apiserver/schema.rs"]
 mod schema;
-#[path = "apiserver/selectors.rs"]
 mod selectors;
-#[path = "apiserver/store.rs"]
 mod store;
 #[cfg(test)]
-#[path = "apiserver/tests.rs"]
 mod tests;
-#[path = "apiserver/ticks.rs"]
 mod ticks;
-#[path = "apiserver/validate.rs"]
 mod validate;
-#[path = "apiserver/write.rs"]
 mod write;
 
 use std::collections::BTreeMap;
@@ -75,7 +52,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use jiff::Timestamp;
-use purlin::process::lock;
+use process::lock;
 use serde_json::{Value, json};
 
 use kinds::Kind;
@@ -83,8 +60,7 @@ use refusal::Refusal;
 use request::ApiRequest;
 use store::Store;
 
-#[allow(unused_imports, reason = "a test binary uses the part it needs")]
-pub(crate) use {
+pub use {
     access::{Access, Forbidden},
     kinds::Type,
     network::{Cluster, Fate, Network, NoFaults, Outcome, RequestInfo, WatchFate},
@@ -93,20 +69,20 @@ pub(crate) use {
     store::{Change, ChangeKind, Object},
 };
 
-pub(crate) enum ServerResponse {
+pub enum ServerResponse {
     Full(Response<Bytes>),
     /// A stream of events, which [`Server::events`] returns.
     Watch(WatchSpec),
 }
 
 #[derive(Clone)]
-pub(crate) struct Server {
+pub struct Server {
     /// By group, version and plural.
     kinds: BTreeMap<[Arc<str>; 3], Arc<Kind>>,
     store: Store,
-    pub(crate) access: Access,
+    pub access: Access,
     /// Whether an admission policy adds the finalizer of Purlin to new Resources.
-    pub(crate) adds_finalizer: bool,
+    pub adds_finalizer: bool,
     /// The last number that was used for a UID, a name or an IP address.
     drawn: u64,
 }
@@ -127,7 +103,7 @@ impl Server {
     /// Creates a server with the namespaces of every cluster and the CRDs of Purlin.
     ///
     /// It is built once for each time: each play and each history begins with one.
-    pub(crate) fn new(now: Timestamp) -> Self {
+    pub fn new(now: Timestamp) -> Self {
         static BUILT: Mutex<BTreeMap<Timestamp, Server>> = Mutex::new(BTreeMap::new());
         lock(&BUILT).entry(now).or_insert_with(|| Self::build(now)).clone()
     }
@@ -146,16 +122,16 @@ impl Server {
     }
 
     /// The version of the last change.
-    pub(crate) fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.store.version()
     }
 
-    pub(crate) fn respond(&mut self, now: Timestamp, request: &Request<Bytes>) -> ServerResponse {
+    pub fn respond(&mut self, now: Timestamp, request: &Request<Bytes>) -> ServerResponse {
         self.answer(now, &ApiRequest::of(request), None)
     }
 
     /// Handles a parsed request. With `at`, a read returns the state at that version.
-    pub(crate) fn answer(&mut self, now: Timestamp, request: &ApiRequest, at: Option<u64>) -> ServerResponse {
+    pub fn answer(&mut self, now: Timestamp, request: &ApiRequest, at: Option<u64>) -> ServerResponse {
         match self.decide(now, request, at) {
             Ok(Handled::Done(done)) => ServerResponse::Full(written(request, done)),
             Ok(Handled::Watch(spec)) => ServerResponse::Watch(spec),
@@ -219,11 +195,11 @@ fn definitions() -> &'static [Value] {
     static READ: OnceLock<Vec<Value>> = OnceLock::new();
     READ.get_or_init(|| {
         let texts = [
-            include_str!("../../crds/resources.purlin.dev.yaml"),
-            include_str!("../../crds/datasources.purlin.dev.yaml"),
-            include_str!("../../crds/plans.purlin.dev.yaml"),
-            include_str!("../../crds/providers.purlin.dev.yaml"),
-            include_str!("../../crds/providerconfigs.purlin.dev.yaml"),
+            include_str!("../../../crds/resources.purlin.dev.yaml"),
+            include_str!("../../../crds/datasources.purlin.dev.yaml"),
+            include_str!("../../../crds/plans.purlin.dev.yaml"),
+            include_str!("../../../crds/providers.purlin.dev.yaml"),
+            include_str!("../../../crds/providerconfigs.purlin.dev.yaml"),
         ];
         texts.iter().map(|text| serde_saphyr::from_str(text).expect("the CRDs are YAML")).collect()
     })
@@ -248,7 +224,7 @@ fn written(request: &ApiRequest, done: Success) -> Response<Bytes> {
     response(done.code, body)
 }
 
-pub(crate) fn refused(refusal: &Refusal) -> Response<Bytes> {
+pub fn refused(refusal: &Refusal) -> Response<Bytes> {
     // The response for a path that is no API is plain text.
     if refusal.is_page() {
         return response(refusal.code, Bytes::from(refusal.message.clone()));

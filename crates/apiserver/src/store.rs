@@ -13,83 +13,83 @@ use super::kinds::Type;
 
 /// An object at one version. Immutable.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub struct Object {
     /// The whole object, with its resourceVersion.
-    pub(crate) value: Value,
-    pub(crate) version: u64,
-    pub(crate) owners: Arc<Owners>,
+    pub value: Value,
+    pub version: u64,
+    pub owners: Arc<Owners>,
     json: OnceLock<Bytes>,
 }
 
 impl Object {
-    pub(crate) fn new(mut value: Value, version: u64, owners: Arc<Owners>) -> Arc<Self> {
+    pub fn new(mut value: Value, version: u64, owners: Arc<Owners>) -> Arc<Self> {
         value["metadata"]["resourceVersion"] = version.to_string().into();
         Arc::new(Self { value, version, owners, json: OnceLock::new() })
     }
 
     /// An object that is not stored: the result of a dry run.
-    pub(crate) fn unstored(value: Value, owners: Arc<Owners>) -> Arc<Self> {
+    pub fn unstored(value: Value, owners: Arc<Owners>) -> Arc<Self> {
         Arc::new(Self { value, version: 0, owners, json: OnceLock::new() })
     }
 
     /// The JSON text, which is cached.
-    pub(crate) fn json(&self) -> Bytes {
+    pub fn json(&self) -> Bytes {
         self.json.get_or_init(|| Bytes::from(self.value.to_string())).clone()
     }
 
-    pub(crate) fn meta(&self, name: &str) -> &str {
+    pub fn meta(&self, name: &str) -> &str {
         self.value["metadata"][name].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.meta("name")
     }
 
-    pub(crate) fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &str {
         self.meta("namespace")
     }
 
-    pub(crate) fn uid(&self) -> &str {
+    pub fn uid(&self) -> &str {
         self.meta("uid")
     }
 
-    pub(crate) fn is_deleting(&self) -> bool {
+    pub fn is_deleting(&self) -> bool {
         !self.value["metadata"]["deletionTimestamp"].is_null()
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChangeKind {
+pub enum ChangeKind {
     Added,
     Modified,
     Deleted,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) version: u64,
-    pub(crate) at: Timestamp,
-    pub(crate) what: Type,
-    pub(crate) key: Arc<str>,
-    pub(crate) happened: ChangeKind,
+pub struct Change {
+    pub version: u64,
+    pub at: Timestamp,
+    pub what: Type,
+    pub key: Arc<str>,
+    pub happened: ChangeKind,
     /// The object before the change.
-    pub(crate) before: Option<Arc<Object>>,
+    pub before: Option<Arc<Object>>,
     /// The object after the change. For a deletion, its last state at the version of the deletion.
-    pub(crate) object: Arc<Object>,
+    pub object: Arc<Object>,
 }
 
 /// The objects of one type.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) objects: BTreeMap<Arc<str>, Arc<Object>>,
-    pub(crate) log: VecDeque<Arc<Change>>,
+pub struct Table {
+    pub objects: BTreeMap<Arc<str>, Arc<Object>>,
+    pub log: VecDeque<Arc<Change>>,
     /// The version of the last change that is no longer in the log.
-    pub(crate) forgotten: u64,
+    pub forgotten: u64,
 }
 
 impl Table {
     /// The objects at `version`, by undoing the later changes.
-    pub(crate) fn at(&self, version: u64) -> BTreeMap<Arc<str>, Arc<Object>> {
+    pub fn at(&self, version: u64) -> BTreeMap<Arc<str>, Arc<Object>> {
         let mut objects = self.objects.clone();
         for change in self.log.iter().rev().take_while(|change| change.version > version) {
             match &change.before {
@@ -101,12 +101,12 @@ impl Table {
     }
 
     /// The changes after `version`.
-    pub(crate) fn since(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
+    pub fn since(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
         let start = self.log.partition_point(|change| change.version <= version);
         self.log.range(start..)
     }
 
-    pub(crate) fn last(&self) -> u64 {
+    pub fn last(&self) -> u64 {
         self.log.back().map_or(0, |change| change.version)
     }
 }
@@ -115,7 +115,7 @@ impl Table {
 const FIRST: u64 = 100_000;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub struct Store {
     tables: BTreeMap<Type, Table>,
     log: VecDeque<Arc<Change>>,
     version: u64,
@@ -130,39 +130,39 @@ impl Default for Store {
 }
 
 /// The key of an object, which sorts like in etcd.
-pub(crate) fn key(namespace: &str, name: &str) -> Arc<str> {
+pub fn key(namespace: &str, name: &str) -> Arc<str> {
     if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
 }
 
 impl Store {
-    pub(crate) fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.version
     }
 
-    pub(crate) fn compacted(&self) -> u64 {
+    pub fn compacted(&self) -> u64 {
         self.compacted
     }
 
-    pub(crate) fn table(&self, what: &Type) -> Option<&Table> {
+    pub fn table(&self, what: &Type) -> Option<&Table> {
         self.tables.get(what)
     }
 
-    pub(crate) fn tables(&self) -> impl Iterator<Item = (&Type, &Table)> {
+    pub fn tables(&self) -> impl Iterator<Item = (&Type, &Table)> {
         self.tables.iter()
     }
 
-    pub(crate) fn get(&self, what: &Type, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+    pub fn get(&self, what: &Type, namespace: &str, name: &str) -> Option<&Arc<Object>> {
         self.tables.get(what)?.objects.get(&key(namespace, name))
     }
 
     /// All changes after `version`, of all types.
-    pub(crate) fn since(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
+    pub fn since(&self, version: u64) -> impl Iterator<Item = &Arc<Change>> {
         let start = self.log.partition_point(|change| change.version <= version);
         self.log.range(start..)
     }
 
     /// Writes an object at the next version.
-    pub(crate) fn put(&mut self, now: Timestamp, what: &Type, value: Value, owners: Arc<Owners>) -> Arc<Object> {
+    pub fn put(&mut self, now: Timestamp, what: &Type, value: Value, owners: Arc<Owners>) -> Arc<Object> {
         self.version += 1;
         let object = Object::new(value, self.version, owners);
         let key = key(object.namespace(), object.name());
@@ -174,7 +174,7 @@ impl Store {
     }
 
     /// Removes an object, and returns its last state.
-    pub(crate) fn remove(&mut self, now: Timestamp, what: &Type, namespace: &str, name: &str) -> Option<Arc<Object>> {
+    pub fn remove(&mut self, now: Timestamp, what: &Type, namespace: &str, name: &str) -> Option<Arc<Object>> {
         let key = key(namespace, name);
         let before = self.tables.get_mut(what)?.objects.remove(&key)?;
         self.version += 1;
@@ -199,7 +199,7 @@ impl Store {
     }
 
     /// Drops the changes up to `version`.
-    pub(crate) fn compact(&mut self, version: u64) {
+    pub fn compact(&mut self, version: u64) {
         self.compacted = self.compacted.max(version.min(self.version));
         let compacted = self.compacted;
         let forget = |log: &mut VecDeque<Arc<Change>>| {

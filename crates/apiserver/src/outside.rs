@@ -14,32 +14,27 @@ use super::{Server, ServerResponse};
 
 impl Server {
     /// The objects of a type, such as `("purlin.dev", "resources")`, in the order of namespaces and names.
-    pub(crate) fn objects(&self, group: &str, plural: &str) -> impl Iterator<Item = &Arc<Object>> {
+    pub fn objects(&self, group: &str, plural: &str) -> impl Iterator<Item = &Arc<Object>> {
         let what: Type = (group.into(), plural.into());
         self.store.table(&what).into_iter().flat_map(|table| table.objects.values())
     }
 
-    pub(crate) fn object(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+    pub fn object(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<&Arc<Object>> {
         self.store.get(&(group.into(), plural.into()), namespace, name)
     }
 
     /// All changes after a version, of all types, in their order.
-    pub(crate) fn changes(&self, after: u64) -> impl Iterator<Item = &Arc<Change>> {
+    pub fn changes(&self, after: u64) -> impl Iterator<Item = &Arc<Change>> {
         self.store.since(after)
     }
 
     /// The version of the last change of each type.
-    pub(crate) fn last_changes(&self) -> impl Iterator<Item = (&Type, u64)> {
+    pub fn last_changes(&self) -> impl Iterator<Item = (&Type, u64)> {
         self.store.tables().map(|(what, table)| (what, table.last()))
     }
 
-    /// The version of the last change of a type.
-    pub(crate) fn last_change(&self, what: &Type) -> u64 {
-        self.store.table(what).map_or(0, super::store::Table::last)
-    }
-
     /// Drops the changes up to a version. Lists and watches of earlier versions fail with `Expired`.
-    pub(crate) fn compact(&mut self, up_to: u64) {
+    pub fn compact(&mut self, up_to: u64) {
         self.store.compact(up_to);
     }
 
@@ -47,7 +42,7 @@ impl Server {
     ///
     /// # Panics
     /// If the server rejects it.
-    pub(crate) fn insert(&mut self, now: Timestamp, object: Value) -> Arc<Object> {
+    pub fn insert(&mut self, now: Timestamp, object: Value) -> Arc<Object> {
         let path = self.path_of(&object, false);
         let value = self.send(now, &Method::POST, &path, "application/json", &object).expect("the server accepts it");
         self.found(&value)
@@ -57,7 +52,7 @@ impl Server {
     ///
     /// # Panics
     /// If the server rejects it for another reason.
-    pub(crate) fn modify(&mut self, now: Timestamp, path: &str, patch: &Value) -> Option<Arc<Object>> {
+    pub fn modify(&mut self, now: Timestamp, path: &str, patch: &Value) -> Option<Arc<Object>> {
         match self.send(now, &Method::PATCH, path, "application/merge-patch+json", patch) {
             Ok(value) => Some(self.found(&value)),
             Err((404, _)) => None,
@@ -66,12 +61,12 @@ impl Server {
     }
 
     /// Deletes an object, as `kubectl delete` does. Returns whether it existed.
-    pub(crate) fn erase(&mut self, now: Timestamp, path: &str) -> bool {
+    pub fn erase(&mut self, now: Timestamp, path: &str) -> bool {
         self.send(now, &Method::DELETE, path, "application/json", &Value::Null).is_ok()
     }
 
     /// Removes a namespace by force, as with an empty list of `spec.finalizers`. What is in it stays.
-    pub(crate) fn force_namespace(&mut self, now: Timestamp, name: &str) {
+    pub fn force_namespace(&mut self, now: Timestamp, name: &str) {
         let kind = self.kind("", "v1", "namespaces").expect("it is built in").clone();
         if let Some(namespace) = self.store.get(&kind.id(), "", name).cloned() {
             self.remove(now, &kind, &namespace);
@@ -79,18 +74,18 @@ impl Server {
     }
 
     /// Replaces a namespace by one of the same name: Purlin identifies a cluster by the UID of `kube-system`.
-    pub(crate) fn renew_namespace(&mut self, now: Timestamp, name: &str) {
+    pub fn renew_namespace(&mut self, now: Timestamp, name: &str) {
         self.store.remove(now, &("".into(), "namespaces".into()), "", name);
         self.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
     }
 
     /// Removes all finalizers of an object. Returns whether the object existed.
-    pub(crate) fn force_finalizers(&mut self, now: Timestamp, path: &str) -> bool {
+    pub fn force_finalizers(&mut self, now: Timestamp, path: &str) -> bool {
         self.modify(now, path, &json!({"metadata": {"finalizers": null}})).is_some()
     }
 
     /// Sends a request as an administrator. Returns the body, or the code and the message of the error.
-    pub(crate) fn send(
+    pub fn send(
         &mut self,
         now: Timestamp,
         method: &Method,
@@ -120,7 +115,7 @@ impl Server {
     ///
     /// # Panics
     /// If its kind is not served.
-    pub(crate) fn path_of(&self, object: &Value, named: bool) -> String {
+    pub fn path_of(&self, object: &Value, named: bool) -> String {
         let kind = self.kind_of(object).expect("its kind is served");
         let metadata = &object["metadata"];
         let root = if kind.group.is_empty() { "/api" } else { "/apis" };

@@ -17,36 +17,36 @@ use super::store::{ChangeKind, Object, key};
 use super::{Body, Server, Success};
 
 /// The annotation in which a test stores the log of a Pod.
-pub(crate) const POD_LOG: &str = "simulation/log";
+pub const POD_LOG: &str = "simulation/log";
 
 #[derive(Clone, Debug)]
-pub(crate) struct WatchSpec {
-    pub(crate) what: Type,
+pub struct WatchSpec {
+    pub what: Type,
     /// Empty for all namespaces.
-    pub(crate) namespace: String,
+    pub namespace: String,
     selectors: Selectors,
     /// The version after which events are delivered.
-    pub(crate) from: u64,
+    pub from: u64,
     /// The existing objects, which are delivered first.
-    pub(crate) initial: Vec<WatchEvent>,
-    pub(crate) bookmarks: bool,
+    pub initial: Vec<WatchEvent>,
+    pub bookmarks: bool,
     /// The timeout of the stream in seconds.
-    pub(crate) timeout: Option<u64>,
+    pub timeout: Option<u64>,
     metadata_only: bool,
     api_version: String,
     kind: Arc<str>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct WatchEvent {
-    pub(crate) version: u64,
-    pub(crate) happened: ChangeKind,
-    pub(crate) object: Arc<Object>,
+pub struct WatchEvent {
+    pub version: u64,
+    pub happened: ChangeKind,
+    pub object: Arc<Object>,
 }
 
 impl WatchSpec {
     /// An event as a line of the stream.
-    pub(crate) fn line(&self, event: &WatchEvent) -> Bytes {
+    pub fn line(&self, event: &WatchEvent) -> Bytes {
         let happened = match event.happened {
             ChangeKind::Added => "ADDED",
             ChangeKind::Modified => "MODIFIED",
@@ -64,7 +64,7 @@ impl WatchSpec {
     }
 
     /// A bookmark as a line of the stream.
-    pub(crate) fn bookmark(&self, version: u64) -> Bytes {
+    pub fn bookmark(&self, version: u64) -> Bytes {
         let mut object = json!({
             "kind": &*self.kind, "apiVersion": self.api_version,
             "metadata": {"resourceVersion": version.to_string(), "creationTimestamp": null},
@@ -76,7 +76,7 @@ impl WatchSpec {
     }
 
     /// An error as a line of the stream.
-    pub(crate) fn error(refusal: &Refusal) -> Bytes {
+    pub fn error(refusal: &Refusal) -> Bytes {
         Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": refusal.body()})))
     }
 
@@ -86,7 +86,7 @@ impl WatchSpec {
 }
 
 impl Server {
-    pub(super) fn get(&mut self, request: &ApiRequest, kind: &Arc<Kind>, at: Option<u64>) -> Result<Success, Refusal> {
+    pub(crate) fn get(&mut self, request: &ApiRequest, kind: &Arc<Kind>, at: Option<u64>) -> Result<Success, Refusal> {
         let place = &request.place;
         let found = match at {
             None => self.store.get(&kind.id(), &place.namespace, &place.name).cloned(),
@@ -114,7 +114,7 @@ impl Server {
         Ok(self.store.table(&kind.id()).map(|table| table.at(version)).unwrap_or_default())
     }
 
-    pub(super) fn list(&mut self, request: &ApiRequest, kind: &Arc<Kind>, at: Option<u64>) -> Result<Success, Refusal> {
+    pub(crate) fn list(&mut self, request: &ApiRequest, kind: &Arc<Kind>, at: Option<u64>) -> Result<Success, Refusal> {
         let selectors = Selectors::parse(kind, request.query("labelSelector"), request.query("fieldSelector"))?;
         let limit = request.query("limit").parse::<usize>().ok().filter(|limit| *limit > 0);
         let goes_on = token(request.query("continue"))?;
@@ -173,7 +173,7 @@ impl Server {
         Ok(Success { code: 200, body: Body::Text(body) })
     }
 
-    pub(super) fn watch(&self, request: &ApiRequest, kind: &Arc<Kind>) -> Result<WatchSpec, Refusal> {
+    pub(crate) fn watch(&self, request: &ApiRequest, kind: &Arc<Kind>) -> Result<WatchSpec, Refusal> {
         let asked = request.query("resourceVersion");
         let from = match asked {
             "" => None,
@@ -208,7 +208,7 @@ impl Server {
     }
 
     /// Returns the error if a watch cannot start at this version.
-    pub(crate) fn check_version(&self, version: u64) -> Option<Refusal> {
+    pub fn check_version(&self, version: u64) -> Option<Refusal> {
         (version < self.store.compacted()).then(|| too_old(version, self.store.compacted()))
     }
 
@@ -216,7 +216,7 @@ impl Server {
     ///
     /// # Errors
     /// If the log is compacted beyond `version`.
-    pub(crate) fn events(&self, watch: &WatchSpec, version: u64) -> Result<Vec<WatchEvent>, Refusal> {
+    pub fn events(&self, watch: &WatchSpec, version: u64) -> Result<Vec<WatchEvent>, Refusal> {
         // A running watch continues as long as it misses no change of its type.
         if self.store.table(&watch.what).is_some_and(|table| version < table.forgotten) {
             return Err(too_old(version, self.store.compacted()));
@@ -265,7 +265,7 @@ fn list_body(api_version: &str, kind: &str, metadata: &Value, items: impl Iterat
 }
 
 /// Only the metadata of an object.
-pub(crate) fn metadata_of(value: &Value) -> Value {
+pub fn metadata_of(value: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"]})
 }
 

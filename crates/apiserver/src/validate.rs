@@ -23,7 +23,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const LARGEST: usize = 1024 * 1024;
 
 /// Returns the errors of an object.
-pub(crate) fn object(kind: &Kind, object: &Value) -> Vec<Cause> {
+pub fn object(kind: &Kind, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
@@ -113,7 +113,7 @@ fn lease(object: &Value) -> Vec<Cause> {
 }
 
 /// Returns the errors of a change: fields that must not change.
-pub(crate) fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
+pub fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for name in ["uid", "creationTimestamp", "deletionTimestamp"] {
         let (before, after) = (&old["metadata"][name], &new["metadata"][name]);

@@ -6,7 +6,7 @@ use super::kinds::Kind;
 use super::refusal::Refusal;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selectors {
+pub struct Selectors {
     labels: Vec<Term>,
     /// Path, whether it must be equal, and the value.
     fields: Vec<(Vec<String>, bool, String)>,
@@ -21,7 +21,7 @@ enum Term {
 }
 
 impl Selectors {
-    pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, Refusal> {
+    pub fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self, Refusal> {
         let labels = split_terms(labels).into_iter().map(term).collect::<Option<_>>();
         let labels = labels.ok_or_else(|| Refusal::bad_request("unable to parse requirement"))?;
         let mut parsed = Vec::new();
@@ -42,11 +42,11 @@ impl Selectors {
         Ok(Self { labels, fields: parsed })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    pub(crate) fn fit(&self, object: &Value) -> bool {
+    pub fn fit(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         let label = |key: &str| labels.get(key).and_then(Value::as_str);
         let labels_fit = self.labels.iter().all(|term| match term {

@@ -7,42 +7,42 @@ use serde_json::{Value, json};
 use super::kinds::Kind;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refusal {
-    pub(crate) code: u16,
-    pub(crate) reason: String,
-    pub(crate) message: String,
-    pub(crate) details: Value,
+pub struct Refusal {
+    pub code: u16,
+    pub reason: String,
+    pub message: String,
+    pub details: Value,
 }
 
 /// An error of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
-    pub(crate) reason: &'static str,
-    pub(crate) field: String,
-    pub(crate) message: String,
+pub struct Cause {
+    pub reason: &'static str,
+    pub field: String,
+    pub message: String,
 }
 
 impl Cause {
-    pub(crate) fn new(reason: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(reason: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { reason, field: field.into(), message: message.into() }
     }
 
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+    pub fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
     }
 
-    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
+    pub fn required(field: impl Into<String>, why: &str) -> Self {
         let colon = if why.is_empty() { "" } else { ": " };
         Self::new("FieldValueRequired", field, format!("Required value{colon}{why}"))
     }
 
-    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
+    pub fn forbidden(field: impl Into<String>, why: &str) -> Self {
         Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
     }
 }
 
 impl Refusal {
-    pub(crate) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
+    pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self { code, reason: reason.to_owned(), message: message.into(), details: Value::Null }
     }
 
@@ -50,22 +50,22 @@ impl Refusal {
         Self { details, ..self }
     }
 
-    pub(crate) fn with_details(self, details: Value) -> Self {
+    pub fn with_details(self, details: Value) -> Self {
         self.with(details)
     }
 
     /// An internal error, which has no reason.
-    pub(crate) fn internal(message: &str) -> Self {
+    pub fn internal(message: &str) -> Self {
         Self::new(500, "", message)
     }
 
     /// Whether it is a plain-text page instead of a Status.
-    pub(crate) fn is_page(&self) -> bool {
+    pub fn is_page(&self) -> bool {
         self.reason.is_empty() && self.code == 404
     }
 
     /// A PUT without a required resourceVersion. The error names the resource instead of the kind.
-    pub(crate) fn unversioned(kind: &Kind, name: &str) -> Self {
+    pub fn unversioned(kind: &Kind, name: &str) -> Self {
         let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
         let message = format!("{} \"{name}\" is invalid: {}: {}", kind.resource(), cause.field, cause.message);
         let mut details = about(kind, name);
@@ -74,7 +74,7 @@ impl Refusal {
     }
 
     /// A failed precondition of a deletion. The error names the kind instead of the resource.
-    pub(crate) fn unmet(kind: &Kind, name: &str, why: &str) -> Self {
+    pub fn unmet(kind: &Kind, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified());
         let mut details = about(kind, name);
         details["kind"] = json!(&*kind.name);
@@ -82,7 +82,7 @@ impl Refusal {
     }
 
     /// Errors in the options of a request.
-    pub(crate) fn invalid_options(options: &str, causes: &[Cause]) -> Self {
+    pub fn invalid_options(options: &str, causes: &[Cause]) -> Self {
         let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let details = json!({
             "group": "meta.k8s.io", "kind": options, "causes": causes.iter().map(cause_json).collect::<Value>(),
@@ -91,7 +91,7 @@ impl Refusal {
         Self::new(422, "Invalid", message).with(details)
     }
 
-    pub(crate) fn body(&self) -> Value {
+    pub fn body(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code,
@@ -105,30 +105,30 @@ impl Refusal {
         status
     }
 
-    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+    pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
+    pub fn not_found(kind: &Kind, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{} \"{name}\" not found", kind.resource())).with(about(kind, name))
     }
 
-    pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
+    pub fn already_exists(kind: &Kind, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", kind.resource()))
             .with(about(kind, name))
     }
 
-    pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
+    pub fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.resource());
         Self::new(409, "Conflict", message).with(about(kind, name))
     }
 
-    pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
+    pub fn modified(kind: &Kind, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, name, why)
     }
 
-    pub(crate) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
+    pub fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
         let mut texts: Vec<String> = Vec::new();
         for cause in causes {
             let text = format!("{}: {}", cause.field, cause.message);
@@ -153,23 +153,16 @@ impl Refusal {
     }
 
     /// The group exists, but not the type or the subresource.
-    pub(crate) fn no_such_resource() -> Self {
+    pub fn no_such_resource() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource").with(json!({}))
     }
 
-    pub(crate) fn method_not_allowed() -> Self {
+    pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message).with(json!({}))
     }
 
-    pub(crate) fn forbidden(
-        user: &str,
-        verb: &str,
-        kind: &Kind,
-        subresource: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Self {
+    pub fn forbidden(user: &str, verb: &str, kind: &Kind, subresource: &str, namespace: &str, name: &str) -> Self {
         let slash = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
         let place = match namespace {
             "" => "at the cluster scope".to_owned(),
@@ -185,7 +178,7 @@ impl Refusal {
         Self::new(403, "Forbidden", message).with(about(kind, name))
     }
 
-    pub(crate) fn terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
+    pub fn terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
         let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let mut details = about(kind, name);
         details["causes"] = json!([{
@@ -196,12 +189,12 @@ impl Refusal {
         Self::new(403, "Forbidden", message).with(details)
     }
 
-    pub(crate) fn expired(message: impl Into<String>) -> Self {
+    pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
     /// Fields of other managers, each with the display name of its manager.
-    pub(crate) fn apply_conflicts(conflicts: &[(String, String)]) -> Self {
+    pub fn apply_conflicts(conflicts: &[(String, String)]) -> Self {
         let message = match conflicts {
             [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
             more => {
@@ -226,7 +219,7 @@ fn cause_json(cause: &Cause) -> Value {
 }
 
 /// The details that name the object of an error.
-pub(crate) fn about(kind: &Kind, name: &str) -> Value {
+pub fn about(kind: &Kind, name: &str) -> Value {
     let mut details = json!({"kind": &*kind.plural});
     if !name.is_empty() {
         details["name"] = json!(name);

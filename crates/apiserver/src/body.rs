@@ -10,7 +10,7 @@ use super::request::{ApiRequest, PatchType};
 /// The maximum size of a body in bytes.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
 
-pub(super) fn of(request: &ApiRequest) -> Result<Value, Refusal> {
+pub(crate) fn of(request: &ApiRequest) -> Result<Value, Refusal> {
     if request.body.len() > LARGEST_BODY {
         let message = format!("Request entity too large: limit is {LARGEST_BODY}");
         return Err(Refusal::new(413, "RequestEntityTooLarge", message));
@@ -21,7 +21,7 @@ pub(super) fn of(request: &ApiRequest) -> Result<Value, Refusal> {
 }
 
 /// Checks that a body matches the path.
-pub(super) fn fits(kind: &Kind, request: &ApiRequest, value: &Value) -> Result<(), Refusal> {
+pub(crate) fn fits(kind: &Kind, request: &ApiRequest, value: &Value) -> Result<(), Refusal> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, named) = (text(&value["apiVersion"]), text(&value["kind"]));
     if (kind.custom || request.patch.is_some()) && (api_version.is_empty() || named.is_empty()) {
@@ -58,7 +58,7 @@ pub(super) fn fits(kind: &Kind, request: &ApiRequest, value: &Value) -> Result<(
     Ok(())
 }
 
-pub(super) fn is_dry(request: &ApiRequest) -> Result<bool, Refusal> {
+pub(crate) fn is_dry(request: &ApiRequest) -> Result<bool, Refusal> {
     match request.query("dryRun") {
         "" => Ok(false),
         "All" => Ok(true),
@@ -70,7 +70,7 @@ pub(super) fn is_dry(request: &ApiRequest) -> Result<bool, Refusal> {
     }
 }
 
-pub(super) fn manager(request: &ApiRequest, kind: &Kind) -> Manager {
+pub(crate) fn manager(request: &ApiRequest, kind: &Kind) -> Manager {
     Manager {
         name: request.manager.clone(),
         applies: request.patch == Some(PatchType::Apply),

@@ -9,17 +9,17 @@ use super::store::Store;
 
 /// A rule of what a user may not do. An empty field matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Forbidden {
+pub struct Forbidden {
     /// A namespace. Cluster-scoped objects only match the empty field.
-    pub(crate) namespace: String,
+    pub namespace: String,
     /// Verbs of RBAC, such as `get` and `patch`.
-    pub(crate) verbs: Vec<String>,
+    pub verbs: Vec<String>,
     /// Plurals.
-    pub(crate) resources: Vec<String>,
+    pub resources: Vec<String>,
 }
 
 impl Forbidden {
-    pub(crate) fn everything() -> Self {
+    pub fn everything() -> Self {
         Self::default()
     }
 
@@ -32,7 +32,7 @@ impl Forbidden {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Access {
+pub struct Access {
     forbidden: BTreeMap<String, Vec<Forbidden>>,
     /// Whether ServiceAccounts need a RoleBinding.
     bound: bool,
@@ -40,22 +40,22 @@ pub(crate) struct Access {
 
 impl Access {
     /// The client itself is the empty user.
-    pub(crate) fn forbid(&mut self, user: &str, what: Forbidden) {
+    pub fn forbid(&mut self, user: &str, what: Forbidden) {
         self.forbidden.entry(user.to_owned()).or_default().push(what);
     }
 
     /// Removes all rules of a user.
-    pub(crate) fn allow(&mut self, user: &str) {
+    pub fn allow(&mut self, user: &str) {
         self.forbidden.remove(user);
     }
 
     /// Whether a ServiceAccount may act in a namespace only while a RoleBinding there names it and its Role exists. The
     /// deletion of a namespace then removes the permissions, as in a real cluster.
-    pub(crate) fn need_bindings(&mut self, need: bool) {
+    pub fn need_bindings(&mut self, need: bool) {
         self.bound = need;
     }
 
-    pub(crate) fn check(&self, store: &Store, request: &ApiRequest, kind: &Kind) -> Result<(), Refusal> {
+    pub fn check(&self, store: &Store, request: &ApiRequest, kind: &Kind) -> Result<(), Refusal> {
         let verb = request.verb.right();
         let place = &request.place;
         let forbidden = self.forbidden.get(&*request.user).into_iter().flatten();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+pub enum Step {
     Field(Arc<str>),
     /// An item of a list, by the values of its keys: `name="web"`.
     Item(Arc<str>),
@@ -18,35 +18,35 @@ pub(crate) enum Step {
 
 /// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fields {
+pub struct Fields {
     /// Whether the set contains this path itself.
-    pub(crate) own: bool,
-    pub(crate) below: BTreeMap<Step, Fields>,
+    pub own: bool,
+    pub below: BTreeMap<Step, Fields>,
 }
 
 /// An entry of `managedFields`, without its fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Manager {
-    pub(crate) name: String,
-    pub(crate) applies: bool,
-    pub(crate) api_version: String,
-    pub(crate) subresource: String,
+pub struct Manager {
+    pub name: String,
+    pub applies: bool,
+    pub api_version: String,
+    pub subresource: String,
 }
 
 /// The fields of each manager.
-pub(crate) type Owners = BTreeMap<Manager, Fields>;
+pub type Owners = BTreeMap<Manager, Fields>;
 
 /// The difference between two states of an object.
 #[derive(Debug, Default)]
-pub(crate) struct Difference {
+pub struct Difference {
     /// Fields that were added or have another value.
-    pub(crate) set: Fields,
-    pub(crate) removed: Fields,
+    pub set: Fields,
+    pub removed: Fields,
 }
 
 impl Manager {
     /// The name in the message of a conflict.
-    pub(crate) fn display_name(&self) -> String {
+    pub fn display_name(&self) -> String {
         let mut text = format!("\"{}\"", self.name);
         if !self.subresource.is_empty() {
             text.push_str(&format!(" with subresource \"{}\"", self.subresource));
@@ -59,17 +59,17 @@ impl Manager {
 }
 
 impl Fields {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         !self.own && self.below.is_empty()
     }
 
-    pub(crate) fn all_of(value: &Value) -> Self {
+    pub fn all_of(value: &Value) -> Self {
         let mut fields = Self::default();
         collect(value, Shape::Object, &mut fields);
         fields
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.own |= other.own;
         for (step, fields) in &other.below {
             self.below.entry(step.clone()).or_default().add(fields);
@@ -77,7 +77,7 @@ impl Fields {
     }
 
     /// Removes the paths of `other` and everything below them.
-    pub(crate) fn take_out(&mut self, other: &Self) {
+    pub fn take_out(&mut self, other: &Self) {
         if other.own {
             *self = Self::default();
             return;
@@ -93,7 +93,7 @@ impl Fields {
     }
 
     /// The paths in both sets, as text.
-    pub(crate) fn shared(&self, other: &Self) -> Vec<String> {
+    pub fn shared(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
         self.shared_below(other, "", &mut found);
         found
@@ -117,7 +117,7 @@ impl Fields {
 
 /// How a part of an object is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// The object as a whole.
     Object,
     Metadata,
@@ -130,7 +130,7 @@ pub(crate) enum Shape {
 }
 
 /// How a field is merged, by its name and the name of its parent.
-pub(crate) fn shape(above: Shape, parent: &str, name: &str) -> Shape {
+pub fn shape(above: Shape, parent: &str, name: &str) -> Shape {
     match (above, name) {
         (Shape::Object, "metadata") => Shape::Metadata,
         (Shape::Metadata, "finalizers") => Shape::Set,
@@ -152,7 +152,7 @@ pub(crate) fn shape(above: Shape, parent: &str, name: &str) -> Shape {
 }
 
 /// Whether a field has owners.
-pub(crate) fn is_owned(above: Shape, name: &str) -> bool {
+pub fn is_owned(above: Shape, name: &str) -> bool {
     match above {
         Shape::Object => !matches!(name, "apiVersion" | "kind"),
         Shape::Metadata => !matches!(
@@ -173,7 +173,7 @@ pub(crate) fn is_owned(above: Shape, name: &str) -> bool {
 }
 
 /// The step to an item of a list: its keys, or the item itself.
-pub(crate) fn item_step(shape: Shape, item: &Value) -> Step {
+pub fn item_step(shape: Shape, item: &Value) -> Step {
     let Shape::Keyed(keys) = shape else { return Step::Item(format!("={item}").into()) };
     let part = |key: &&str| match item.get(*key) {
         Some(value) => Some(format!("{key}={value}")),
@@ -185,7 +185,7 @@ pub(crate) fn item_step(shape: Shape, item: &Value) -> Step {
 }
 
 /// The fields of a map that have owners.
-pub(crate) fn granular(map: &Map<String, Value>, shape: Shape) -> impl Iterator<Item = (&String, &Value)> {
+pub fn granular(map: &Map<String, Value>, shape: Shape) -> impl Iterator<Item = (&String, &Value)> {
     map.iter().filter(move |(name, _)| is_owned(shape, name))
 }
 
@@ -232,7 +232,7 @@ fn collect_in(value: &Value, here: Shape, name: &str, fields: &mut Fields) {
 }
 
 /// How `new` differs from `old`.
-pub(crate) fn compare(old: &Value, new: &Value) -> Difference {
+pub fn compare(old: &Value, new: &Value) -> Difference {
     let mut difference = Difference::default();
     compare_in(Some(old), Some(new), Shape::Object, "", &mut difference.set, &mut difference.removed);
     difference
@@ -315,7 +315,7 @@ fn compare_below(
 
 impl Fields {
     /// Removes the paths of `other`, but not the paths below them.
-    pub(crate) fn take_out_exact(&mut self, other: &Self) {
+    pub fn take_out_exact(&mut self, other: &Self) {
         self.own &= !other.own;
         for (step, fields) in &other.below {
             if let Some(mine) = self.below.get_mut(step) {
@@ -329,7 +329,7 @@ impl Fields {
 }
 
 /// The owners after `manager` has changed `old` to `new` without server-side apply.
-pub(crate) fn after_update(owners: &Arc<Owners>, manager: &Manager, old: &Value, new: &Value) -> Arc<Owners> {
+pub fn after_update(owners: &Arc<Owners>, manager: &Manager, old: &Value, new: &Value) -> Arc<Owners> {
     let difference = compare(old, new);
     if difference.set.is_empty() && difference.removed.is_empty() {
         return owners.clone();

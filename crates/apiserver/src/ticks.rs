@@ -12,7 +12,7 @@ use super::store::Object;
 
 impl Server {
     /// All objects in a namespace, in the order of types and names.
-    pub(crate) fn contents(&self, namespace: &str) -> Vec<Arc<Object>> {
+    pub fn contents(&self, namespace: &str) -> Vec<Arc<Object>> {
         let tables = self.store.tables().flat_map(|(_, table)| table.objects.values());
         tables.filter(|object| object.namespace() == namespace && !namespace.is_empty()).cloned().collect()
     }
@@ -20,7 +20,7 @@ impl Server {
     /// Runs one step of the namespace controller for each namespace that is being deleted: deletes at most `most` of
     /// its objects in the order that `order` determines, then sets the conditions, and removes an empty namespace.
     /// Returns whether anything changed.
-    pub(crate) fn tick_namespaces(
+    pub fn tick_namespaces(
         &mut self,
         now: Timestamp,
         most: usize,
@@ -61,7 +61,7 @@ impl Server {
 
     /// Runs one step of the garbage collector: deletes objects without remaining owners, and removes the foreground
     /// finalizer of objects without dependents. Returns whether anything changed.
-    pub(crate) fn tick_garbage(&mut self, now: Timestamp) -> bool {
+    pub fn tick_garbage(&mut self, now: Timestamp) -> bool {
         let all: Vec<Arc<Object>> =
             self.store.tables().flat_map(|(_, table)| table.objects.values().cloned()).collect();
         let uids: BTreeSet<&str> = all.iter().map(|object| object.uid()).collect();
@@ -112,7 +112,7 @@ impl Server {
 
     /// Runs one step of the CRD controller: deletes the objects of a CRD that is being deleted, and removes the CRD
     /// when none exist. Returns whether anything changed.
-    pub(crate) fn tick_definitions(&mut self, now: Timestamp) -> bool {
+    pub fn tick_definitions(&mut self, now: Timestamp) -> bool {
         const HELD: &str = "customresourcecleanup.apiextensions.k8s.io";
         let what: Type = ("apiextensions.k8s.io".into(), "customresourcedefinitions".into());
         let table = self.store.table(&what);
@@ -136,7 +136,7 @@ impl Server {
     }
 
     /// Removes a finalizer, and the object if it was the last one. Returns whether the object had the finalizer.
-    pub(super) fn release(&mut self, now: Timestamp, object: &Arc<Object>, finalizer: &str) -> bool {
+    pub(crate) fn release(&mut self, now: Timestamp, object: &Arc<Object>, finalizer: &str) -> bool {
         let Some(kind) = self.kind_of(&object.value) else { return false };
         let mut value = object.value.clone();
         let Some(held) = value["metadata"]["finalizers"].as_array_mut() else { return false };
@@ -153,7 +153,7 @@ impl Server {
         true
     }
 
-    pub(super) fn kind_of(&self, value: &Value) -> Option<Arc<Kind>> {
+    pub(crate) fn kind_of(&self, value: &Value) -> Option<Arc<Kind>> {
         let (api_version, name) = (value["apiVersion"].as_str()?, value["kind"].as_str()?);
         self.kinds.values().find(|kind| *kind.name == *name && kind.api_version() == api_version).cloned()
     }

@@ -8,25 +8,25 @@ use http::{Method, Request, header};
 
 /// The group, type and object that a path names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) group: String,
-    pub(crate) version: String,
+pub struct Place {
+    pub group: String,
+    pub version: String,
     /// Empty when the path ends with the version.
-    pub(crate) plural: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) subresource: String,
+    pub plural: String,
+    pub namespace: String,
+    pub name: String,
+    pub subresource: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PatchType {
+pub enum PatchType {
     Json,
     Merge,
     Apply,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verb {
+pub enum Verb {
     Get,
     List,
     Watch,
@@ -42,7 +42,7 @@ pub(crate) enum Verb {
 
 impl Verb {
     /// The name that [`Forbidden`](super::Forbidden) and the network use. It distinguishes an apply from other patches.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
@@ -58,29 +58,29 @@ impl Verb {
     }
 
     /// The verb of RBAC.
-    pub(crate) fn right(self) -> &'static str {
+    pub fn right(self) -> &'static str {
         if self == Self::Apply { "patch" } else { self.as_str() }
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct ApiRequest {
-    pub(crate) verb: Verb,
-    pub(crate) path: String,
-    pub(crate) place: Place,
-    pub(crate) query: BTreeMap<String, String>,
-    pub(crate) patch: Option<PatchType>,
+pub struct ApiRequest {
+    pub verb: Verb,
+    pub path: String,
+    pub place: Place,
+    pub query: BTreeMap<String, String>,
+    pub patch: Option<PatchType>,
     /// Whether the response has only metadata.
-    pub(crate) metadata_only: bool,
+    pub metadata_only: bool,
     /// The impersonated user; empty for the client itself.
-    pub(crate) user: Arc<str>,
+    pub user: Arc<str>,
     /// The field manager.
-    pub(crate) manager: String,
-    pub(crate) body: Bytes,
+    pub manager: String,
+    pub body: Bytes,
 }
 
 impl ApiRequest {
-    pub(crate) fn of(request: &Request<Bytes>) -> Self {
+    pub fn of(request: &Request<Bytes>) -> Self {
         let headers = request.headers();
         let header = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
         let query = request.uri().query().unwrap_or_default();
@@ -113,11 +113,11 @@ impl ApiRequest {
         }
     }
 
-    pub(crate) fn query(&self, name: &str) -> &str {
+    pub fn query(&self, name: &str) -> &str {
         self.query.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    pub(crate) fn is(&self, name: &str) -> bool {
+    pub fn is(&self, name: &str) -> bool {
         matches!(self.query(name), "true" | "1")
     }
 }
@@ -143,7 +143,7 @@ fn verb(method: &Method, place: &Place, query: &BTreeMap<String, String>, patch:
 }
 
 /// Parses a path. `None` if it is no API.
-pub(crate) fn place(path: &str) -> Option<Place> {
+pub fn place(path: &str) -> Option<Place> {
     let mut parts = path.trim_matches('/').split('/');
     let (group, version) = match parts.next()? {
         "api" => ("", parts.next()?),

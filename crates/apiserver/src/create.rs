@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use api::FINALIZER;
 use jiff::Timestamp;
-use purlin::api::FINALIZER;
 use serde_json::{Value, json};
 
 use super::body::{fits, is_dry, manager, of};
@@ -19,7 +19,7 @@ use super::{Body, Server, Success, defaults, schema, validate};
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Server {
-    pub(super) fn create(
+    pub(crate) fn create(
         &mut self,
         now: Timestamp,
         request: &ApiRequest,
@@ -44,7 +44,7 @@ impl Server {
     }
 
     /// Creates an object. `owners` are given by an apply.
-    pub(super) fn make(
+    pub(crate) fn make(
         &mut self,
         now: Timestamp,
         kind: &Arc<Kind>,
@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// Adds the kinds of a CRD.
-    pub(super) fn took_effect(&mut self, object: &Object) {
+    pub(crate) fn took_effect(&mut self, object: &Object) {
         if object.value["kind"] == "CustomResourceDefinition" {
             for kind in Kind::of_definition(&object.value) {
                 self.kinds.insert(kind.key(), Arc::new(kind));

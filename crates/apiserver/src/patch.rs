@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Applies a JSON patch. A test for `null` succeeds if the path does not exist, as in the real server.
-pub(crate) fn json_patch(object: &mut Value, patch: &[Value]) -> Result<(), String> {
+pub fn json_patch(object: &mut Value, patch: &[Value]) -> Result<(), String> {
     patch.iter().try_for_each(|operation| apply(object, operation).ok_or_else(|| operation.to_string()))
 }
 
@@ -66,6 +66,6 @@ fn remove(object: &mut Value, path: &str) -> Option<Value> {
 }
 
 /// Applies a merge patch.
-pub(crate) fn merge_patch(object: &mut Value, patch: &Value) {
+pub fn merge_patch(object: &mut Value, patch: &Value) {
     json_patch::merge(object, patch);
 }

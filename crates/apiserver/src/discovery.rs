@@ -9,12 +9,12 @@ use super::refusal::Refusal;
 use super::request::ApiRequest;
 use super::{Body, Server, Success};
 
-pub(super) fn no_such_page() -> Refusal {
+pub(crate) fn no_such_page() -> Refusal {
     Refusal::new(404, "", "404 page not found\n")
 }
 
 impl Server {
-    pub(super) fn discover(&self, request: &ApiRequest) -> Result<Success, Refusal> {
+    pub(crate) fn discover(&self, request: &ApiRequest) -> Result<Success, Refusal> {
         let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
         let value = match parts.as_slice() {
             ["healthz" | "readyz" | "livez"] => {

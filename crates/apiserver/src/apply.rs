@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use super::fields::{Fields, Manager, Owners, Shape, Step, compare, granular, item_step, shape};
 
 /// Fields of other managers that would change: the display name of the manager, and the field.
-pub(crate) type Conflicts = Vec<(String, String)>;
+pub type Conflicts = Vec<(String, String)>;
 
 /// Returns the object and its owners after an apply.
-pub(crate) fn apply(
+pub fn apply(
     live: &Value,
     owners: &Arc<Owners>,
     wanted: &Value,

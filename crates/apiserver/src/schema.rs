@@ -12,7 +12,7 @@ use super::refusal::Cause;
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
 /// Drops the fields that are not in the schema.
-pub(crate) fn prune(kind: &Kind, object: &mut Value) {
+pub fn prune(kind: &Kind, object: &mut Value) {
     if let (true, Some(map)) = (kind.custom, object.as_object_mut()) {
         let properties = &kind.schema["properties"];
         map.retain(|name, _| {
@@ -47,7 +47,7 @@ fn prune_in(schema: &Value, value: &mut Value) {
 }
 
 /// Returns the violations of the schema.
-pub(crate) fn check(kind: &Kind, object: &Value, is_update: bool) -> Vec<Cause> {
+pub fn check(kind: &Kind, object: &Value, is_update: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     if kind.custom {
         check_in(&kind.schema, object, "", is_update, &mut causes);

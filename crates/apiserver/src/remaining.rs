@@ -26,7 +26,7 @@ impl Server {
     /// Reports the remaining objects of a namespace in its conditions. Returns whether these changed. While Pods exist,
     /// which are deleted first, the conditions report that nothing remains: the real controller has not checked other
     /// types then.
-    pub(super) fn report_remaining(&mut self, now: Timestamp, name: &str) -> bool {
+    pub(crate) fn report_remaining(&mut self, now: Timestamp, name: &str) -> bool {
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
         let contents = self.contents(name);

@@ -36,37 +36,37 @@ const TAPE: usize = 20_000;
 
 /// The data of a request by which a network decides its fate.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestInfo {
+pub struct RequestInfo {
     /// The number of the request among those of all clients.
-    pub(crate) index: u64,
-    pub(crate) client: Arc<str>,
+    pub index: u64,
+    pub client: Arc<str>,
     /// The impersonated user; empty for the client itself.
-    pub(crate) user: Arc<str>,
-    pub(crate) verb: Verb,
-    pub(crate) path: String,
-    pub(crate) query: BTreeMap<String, String>,
-    pub(crate) group: String,
+    pub user: Arc<str>,
+    pub verb: Verb,
+    pub path: String,
+    pub query: BTreeMap<String, String>,
+    pub group: String,
     /// The plural of the type.
-    pub(crate) resource: String,
-    pub(crate) subresource: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+    pub resource: String,
+    pub subresource: String,
+    pub namespace: String,
+    pub name: String,
     /// The version of the server when the request was made, for [`Outcome::ListAt`].
-    pub(crate) version: u64,
+    pub version: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fate {
+pub struct Fate {
     /// The delay of the request.
-    pub(crate) before: Duration,
-    pub(crate) outcome: Outcome,
+    pub before: Duration,
+    pub outcome: Outcome,
     /// The delay of the response.
-    pub(crate) after: Duration,
+    pub after: Duration,
 }
 
 /// What happens to a request after its delay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It takes effect, and the client receives the response.
     Deliver,
     /// It does not take effect, and the connection is reset.
@@ -83,7 +83,7 @@ pub(crate) enum Outcome {
 
 /// The fate of a watch event. The events of a watch keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WatchFate {
+pub enum WatchFate {
     /// It arrives after this time, or after the previous events if they take longer.
     Deliver(Duration),
     /// It arrives together with all events of this time, at its end, with only the last state of each object. An object
@@ -99,19 +99,19 @@ pub(crate) enum WatchFate {
 
 impl Fate {
     /// Delivers the request, with a delay of a millisecond in each direction.
-    pub(crate) fn quick() -> Self {
+    pub fn quick() -> Self {
         Self { before: Duration::from_millis(1), outcome: Outcome::Deliver, after: Duration::from_millis(1) }
     }
 }
 
 /// Decides the fate of requests and events. It is called while the server is locked, so it must not use the cluster.
-pub(crate) trait Network: Send {
+pub trait Network: Send {
     fn request(&mut self, client: &str, request: &RequestInfo) -> Fate;
     /// `event_no` counts the events of each watch.
     fn watch_event(&mut self, client: &str, watch: &RequestInfo, event_no: u64) -> WatchFate;
 }
 
-pub(crate) struct NoFaults;
+pub struct NoFaults;
 
 impl Network for NoFaults {
     fn request(&mut self, _: &str, _: &RequestInfo) -> Fate {
@@ -125,7 +125,7 @@ impl Network for NoFaults {
 
 /// A server, its network and its clients. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Cluster(Arc<Shared>);
+pub struct Cluster(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
@@ -149,7 +149,7 @@ type ResponseBody = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Fra
 
 impl Cluster {
     /// Creates a cluster whose clock starts at `epoch` and runs with tokio's.
-    pub(crate) fn new(epoch: Timestamp, network: impl Network + 'static) -> Self {
+    pub fn new(epoch: Timestamp, network: impl Network + 'static) -> Self {
         let state = State {
             server: Server::new(epoch),
             network: Box::new(network),
@@ -163,31 +163,31 @@ impl Cluster {
     }
 
     /// Creates the client of a process. `name` must be unique.
-    pub(crate) fn client(&self, name: &str) -> kube::Client {
+    pub fn client(&self, name: &str) -> kube::Client {
         kube::Client::new(self.connection(name), "default")
     }
 
     /// Creates the connection of a process, as a tower service. `name` must be unique.
-    pub(crate) fn connection(&self, name: &str) -> Connection {
+    pub fn connection(&self, name: &str) -> Connection {
         let name: Arc<str> = name.into();
         self.0.state().clients.entry(name.clone()).or_default();
         Connection { shared: self.0.clone(), client: name }
     }
 
     /// Disconnects a client. Its requests that have not arrived yet never take effect.
-    pub(crate) fn disconnect(&self, name: &str) {
+    pub fn disconnect(&self, name: &str) {
         let tasks = self.0.state().clients.remove(name);
         // Dropping the tasks may lock the state, so it must be unlocked here.
         drop(tasks);
         self.0.write(&format!("{name} is cut off"));
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         self.0.now()
     }
 
     /// Calls `act` with the server, and notifies the watches.
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Server, Timestamp) -> T) -> T {
+    pub fn with<T>(&self, act: impl FnOnce(&mut Server, Timestamp) -> T) -> T {
         let now = self.now();
         let mut state = self.0.state();
         let result = act(&mut state.server, now);
@@ -195,22 +195,18 @@ impl Cluster {
         result
     }
 
-    pub(crate) fn set_network(&self, network: impl Network + 'static) {
-        self.0.state().network = Box::new(network);
-    }
-
     /// Writes a line on the tape.
-    pub(crate) fn note(&self, line: &str) {
+    pub fn note(&self, line: &str) {
         self.0.write(line);
     }
 
     /// The number of requests so far.
-    pub(crate) fn requests(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         self.0.state().requests
     }
 
     /// The last lines of the tape.
-    pub(crate) fn tape(&self) -> Vec<String> {
+    pub fn tape(&self) -> Vec<String> {
         self.0.state().tape.iter().cloned().collect()
     }
 }
@@ -400,7 +396,7 @@ fn reset() -> io::Error {
 
 /// The connection of one client to the server.
 #[derive(Clone)]
-pub(crate) struct Connection {
+pub struct Connection {
     shared: Arc<Shared>,
     client: Arc<str>,
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 /// A type of object: its group and its plural.
-pub(crate) type Type = (Arc<str>, Arc<str>);
+pub type Type = (Arc<str>, Arc<str>);
 
 /// The format of the names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Names {
+pub enum Names {
     /// A DNS subdomain.
     Subdomain,
     /// A DNS label.
@@ -21,56 +21,56 @@ pub(crate) enum Names {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
-    pub(crate) group: Arc<str>,
-    pub(crate) version: Arc<str>,
-    pub(crate) name: Arc<str>,
-    pub(crate) plural: Arc<str>,
-    pub(crate) namespaced: bool,
+pub struct Kind {
+    pub group: Arc<str>,
+    pub version: Arc<str>,
+    pub name: Arc<str>,
+    pub plural: Arc<str>,
+    pub namespaced: bool,
     /// Whether it has the subresource `status`.
-    pub(crate) status: bool,
+    pub status: bool,
     /// Whether it has a generation.
-    pub(crate) generation: bool,
+    pub generation: bool,
     /// Whether a CRD defines it.
-    pub(crate) custom: bool,
+    pub custom: bool,
     /// Whether an immediate DELETE returns the object.
-    pub(crate) returns_deleted: bool,
+    pub returns_deleted: bool,
     /// Whether a PUT needs no resourceVersion.
-    pub(crate) unconditional: bool,
+    pub unconditional: bool,
     /// Whether a PUT may create an object.
-    pub(crate) put_creates: bool,
-    pub(crate) names: Names,
+    pub put_creates: bool,
+    pub names: Names,
     /// The schema of a custom kind.
-    pub(crate) schema: Value,
+    pub schema: Value,
 }
 
 impl Kind {
-    pub(crate) fn id(&self) -> Type {
+    pub fn id(&self) -> Type {
         (self.group.clone(), self.plural.clone())
     }
 
     /// Group, version and plural.
-    pub(crate) fn key(&self) -> [Arc<str>; 3] {
+    pub fn key(&self) -> [Arc<str>; 3] {
         [self.group.clone(), self.version.clone(), self.plural.clone()]
     }
 
     /// `v1`, `apps/v1`.
-    pub(crate) fn api_version(&self) -> String {
+    pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// The resource in messages: `deployments.apps`.
-    pub(crate) fn resource(&self) -> String {
+    pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     /// The kind in messages: `Deployment.apps`.
-    pub(crate) fn qualified(&self) -> String {
+    pub fn qualified(&self) -> String {
         if self.group.is_empty() { self.name.to_string() } else { format!("{}.{}", self.name, self.group) }
     }
 
     /// The kinds that a CRD defines: one for each served version.
-    pub(crate) fn of_definition(definition: &Value) -> Vec<Kind> {
+    pub fn of_definition(definition: &Value) -> Vec<Kind> {
         let spec = &definition["spec"];
         let text = |value: &Value| Arc::<str>::from(value.as_str().unwrap_or_default());
         let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -119,7 +119,7 @@ const BUILT_IN: &[(&str, &str, &str, &str, &str)] = &[
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "sgv"),
 ];
 
-pub(crate) fn built_in() -> impl Iterator<Item = Kind> {
+pub fn built_in() -> impl Iterator<Item = Kind> {
     BUILT_IN.iter().map(|(group, version, kind, plural, letters)| {
         let has = |letter: char| letters.contains(letter);
         let names = match () {

@@ -18,7 +18,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 impl Server {
-    pub(super) fn delete(
+    pub(crate) fn delete(
         &mut self,
         now: Timestamp,
         request: &ApiRequest,
@@ -67,7 +67,7 @@ impl Server {
 
     /// Marks an object for deletion, and removes it if no finalizer holds it. Returns its last state, and whether it is
     /// removed.
-    pub(super) fn mark(
+    pub(crate) fn mark(
         &mut self,
         now: Timestamp,
         kind: &Arc<Kind>,
@@ -119,7 +119,7 @@ impl Server {
     }
 
     /// Removes an object permanently.
-    pub(super) fn remove(&mut self, now: Timestamp, kind: &Arc<Kind>, old: &Object) -> Option<Arc<Object>> {
+    pub(crate) fn remove(&mut self, now: Timestamp, kind: &Arc<Kind>, old: &Object) -> Option<Arc<Object>> {
         let last = self.store.remove(now, &kind.id(), old.namespace(), old.name());
         if &*kind.name == "CustomResourceDefinition" {
             for gone in Kind::of_definition(&old.value) {
@@ -129,7 +129,7 @@ impl Server {
         last
     }
 
-    pub(super) fn delete_collection(
+    pub(crate) fn delete_collection(
         &mut self,
         now: Timestamp,
         request: &ApiRequest,

@@ -14,7 +14,7 @@ use super::super::store::ChangeKind;
 use super::{RequestInfo, Shared, WatchFate};
 
 /// A part of the response. A channel that closes without `End` was disconnected.
-pub(super) enum Piece {
+pub(crate) enum Piece {
     Line(Bytes),
     End,
 }
@@ -46,7 +46,7 @@ struct Stream {
     ending: bool,
 }
 
-pub(super) async fn run(shared: Arc<Shared>, seen: RequestInfo, spec: WatchSpec, sender: mpsc::UnboundedSender<Piece>) {
+pub(crate) async fn run(shared: Arc<Shared>, seen: RequestInfo, spec: WatchSpec, sender: mpsc::UnboundedSender<Piece>) {
     // Not a `watch` channel: the order in which it wakes its receivers does not depend on the seed.
     let changed: Arc<Notify> = shared.state().changed.entry(spec.what.clone()).or_default().clone();
     let now = Instant::now();

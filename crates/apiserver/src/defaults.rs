@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::kinds::Kind;
 
 /// Sets the defaults of an object.
-pub(crate) fn fill(kind: &Kind, object: &mut Value) {
+pub fn fill(kind: &Kind, object: &mut Value) {
     match (&*kind.group, &*kind.plural) {
         ("", "secrets") => secret(object),
         ("", "services") => service(object),
