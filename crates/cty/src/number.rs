@@ -312,6 +312,14 @@ impl Number {
         Some(Self { precision: precision.max(exact.minimum_precision()), form: exact.form })
     }
 
+    /// Whether the shortest digits are all digits: those of an integer below the limit of its precision.
+    fn has_all_digits(&self) -> bool {
+        match &self.form {
+            Form::Int(int) => self.precision >= INTEGER || int.unsigned_abs() >> self.precision == 0,
+            _ => false,
+        }
+    }
+
     fn minimum_precision(&self) -> u32 {
         match &self.form {
             Form::Finite(finite) => u32::try_from(finite.mantissa.bits()).unwrap_or(LITERAL),
@@ -383,9 +391,9 @@ impl Number {
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.form {
-            Form::Int(int) => write!(f, "{int}"),
+            Form::Int(int) if self.has_all_digits() => write!(f, "{int}"),
             Form::Infinite { negative } => f.write_str(if *negative { "-Inf" } else { "+Inf" }),
-            Form::Finite(_) => f.write_str(&decimal::shortest(self)),
+            Form::Int(_) | Form::Finite(_) => f.write_str(&decimal::shortest(self)),
         }
     }
 }
@@ -467,6 +475,7 @@ mod tests {
     #[test]
     fn notations_are_those_of_go() {
         assert_eq!(Number::from_f64(0.1).unwrap().to_string(), "0.1");
+        assert_eq!(Number::from_f64(877_331_222_483_667_712.0).unwrap().to_string(), "877331222483667700");
         assert_eq!(number("9223372036854775808").to_string(), "9223372036854775808");
         assert_eq!(number("0.00001").to_ten_digits(), "1e-05");
         assert_eq!(number("12345678901").to_ten_digits(), "1.23456789e+10");

@@ -9,7 +9,7 @@ use num_bigint::BigUint;
 use num_integer::Integer;
 use num_traits::{One, Zero};
 
-use super::{Form, LITERAL, Number};
+use super::{LITERAL, Number};
 
 /// Decimal exponents beyond this are refused before any arithmetic.
 const MAX_DECIMAL_EXPONENT: i64 = 30_000;
@@ -181,7 +181,7 @@ impl Digits {
 fn short(number: &Number) -> (bool, Digits) {
     let (negative, mantissa, exponent) = number.parts().unwrap_or_default();
     let mut digits = exact(&mantissa, exponent);
-    if !matches!(number.form, Form::Int(_)) {
+    if !number.has_all_digits() {
         digits.shorten(&mantissa, exponent, number.precision);
     }
     (negative, digits)
