@@ -42,18 +42,26 @@ impl Evaluator<'_> {
             Some((last, first)) if call.expand_last => (Some(last), first),
             _ => (None, call.arguments.as_slice()),
         };
+        let expanded = match last {
+            Some(last) => self.expanded(last)?,
+            None => Vec::new(),
+        };
         let mut arguments: Vec<Value> = first.iter().map(|argument| self.value(argument)).collect();
-        let Some(last) = last else { return Some(arguments) };
-        let expanded = self.value(last);
-        let is_list = matches!(expanded.ty(), Type::Tuple(_) | Type::List(_) | Type::Set(_) | Type::Dynamic);
-        if !is_list || expanded.is_null() {
+        arguments.extend(expanded);
+        Some(arguments)
+    }
+
+    /// The elements of an argument with `...`, which is evaluated before the others: if it is not known, they do not matter.
+    fn expanded(&mut self, argument: &Expr) -> Option<Vec<Value>> {
+        let list = self.value(argument);
+        let is_list = matches!(list.ty(), Type::Tuple(_) | Type::List(_) | Type::Set(_) | Type::Dynamic);
+        if !is_list || list.is_null() {
             let detail = "An argument with `...` must be a list, tuple or set, and not null.";
-            self.problem("Invalid expanding argument value", detail, last.range);
+            self.problem("Invalid expanding argument value", detail, argument.range);
             return None;
         }
-        let items = expanded.as_items()?;
-        arguments.extend(items.iter().map(|item| item.clone().with_marks(expanded.marks())));
-        Some(arguments)
+        let items = list.as_items()?;
+        Some(items.iter().map(|item| item.clone().with_marks(list.marks())).collect())
     }
 
     fn failed(&mut self, call: &Call, failure: &Failure, range: Range) -> Value {
