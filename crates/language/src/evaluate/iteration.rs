@@ -86,6 +86,10 @@ impl Evaluator<'_> {
             return Decision::Open;
         }
         let include = include.unmarked(marks);
+        // Of an object, upstream checks the type also while the value is unknown.
+        if each.key.is_none() && !include.is_known() {
+            return Decision::Open;
+        }
         match convert(&include, &Type::Bool) {
             Ok(include) => match include.as_bool() {
                 Some(true) => Decision::Take,
