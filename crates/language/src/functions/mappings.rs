@@ -149,9 +149,10 @@ fn merge_type(call: &Call<'_>) -> Result<Type, Failure> {
     for (index, map) in call.arguments.iter().enumerate() {
         match map.ty() {
             Type::Dynamic => return Ok(Type::Dynamic),
-            Type::Object(_) if map.is_null() => types.push(Type::object(std::iter::empty::<(&str, Type)>())),
             Type::Object(object) => {
-                attributes.extend(object.attributes.iter().map(|(name, ty)| (name.clone(), ty.clone())));
+                if !map.is_null() {
+                    attributes.extend(object.attributes.iter().map(|(name, ty)| (name.clone(), ty.clone())));
+                }
                 types.push(map.ty().clone());
             }
             Type::Map(element) => {
@@ -175,12 +176,16 @@ fn merge_type(call: &Call<'_>) -> Result<Type, Failure> {
 fn merge(call: &Call<'_>) -> Result<Value, Failure> {
     let mut marks = Marks::NONE;
     let mut entries: BTreeMap<Arc<str>, Value> = BTreeMap::new();
-    for map in call.arguments.iter().filter(|map| !map.is_null()) {
+    for (index, map) in call.arguments.iter().enumerate().filter(|(_, map)| !map.is_null()) {
         let own = map.unmarked(&mut marks);
-        entries.extend(own.as_entries().into_iter().flatten().map(|(key, item)| (key.clone(), item.clone())));
+        let own = own.as_entries().ok_or_else(|| not_a_map(index, map.ty()))?;
+        entries.extend(own.iter().map(|(key, item)| (key.clone(), item.clone())));
     }
     let result = match call.ty {
         Type::Map(element) => Value::map((**element).clone(), entries),
+        Type::Object(object) if object.attributes.len() != entries.len() => {
+            return Err(Failure::new("all objects are null"));
+        }
         _ => Value::object(entries),
     };
     Ok(result.with_marks(&marks))

@@ -132,7 +132,12 @@ fn setproduct(call: &Call<'_>) -> Result<Value, Failure> {
     let mut columns = Vec::new();
     for (set, ty) in sets.iter().zip(types.iter()) {
         let column = set.as_items().unwrap_or_default().iter().map(|item| convert(item, ty));
-        columns.push(column.collect::<Result<Vec<_>, _>>()?);
+        let column = column.collect::<Result<Vec<_>, _>>()?;
+        // A null without a type beside a value keeps the type of the elements open.
+        if column.iter().any(|item| item.ty() != column[0].ty()) {
+            return Err(Failure::new("the elements have different types"));
+        }
+        columns.push(column);
     }
     let total = columns.iter().fold(1usize, |total, column| total.saturating_mul(column.len()));
     call.scope.budget.step(total as u64)?;
