@@ -36,7 +36,7 @@ pub use imports::ImportRequest;
 pub use inputs::{Input, values_of_file};
 use item::{Item, ModuleId};
 use objects::Shape;
-pub use objects::{EvaluatedLifecycle, Object, ProviderConfig, Trigger};
+pub use objects::{EvaluatedLifecycle, Object, ProviderConfig, ReadsAfter, Trigger};
 pub use provisioners::ProvisionerConfig;
 pub use uses::Dependency;
 use uses::Uses;

@@ -19,8 +19,8 @@
 //!   first, or have an error.
 //! - [`Evaluation::presence`] says of a recorded object whether the configuration has it. Only one that is
 //!   [`Presence::Absent`] may be destroyed for it: that an object was not given means nothing by itself.
-//! - `uses` orders an object after others and is recorded with it. `direct` has what a block names itself: a data source is
-//!   read after changes of these, also if the values that it uses are known.
+//! - `uses` orders an object after others and is recorded with it. A data source is read after changes of what `reads_after`
+//!   names, also if the values that it uses are known.
 //! - Values that were given do not change. A planner that has to take a decision back begins a new evaluation, and gives the
 //!   same values again: that calls no provider.
 //! - An evaluation belongs to one thread. It calls nothing that waits.
@@ -99,7 +99,7 @@ pub use diagnostics::{Diagnostics, Sources};
 pub use directory::{File, is_configuration};
 pub use evaluation::{
     Advance, BlockKeys, Dependency, EvaluatedLifecycle, Evaluation, ImportRequest, Input, KeyKind, KnownBlock, Object,
-    Presence, ProviderConfig, ProvisionerConfig, Settings, Trigger, Waiting, World, values_of_file,
+    Presence, ProviderConfig, ProvisionerConfig, ReadsAfter, Settings, Trigger, Waiting, World, values_of_file,
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};
 pub use read::read_module;

@@ -48,7 +48,7 @@ pub use family::{Expansion, Family};
 pub use family_import::FamilyImport;
 pub use hook::{Hook, HookPhase};
 pub use inputs::{DataLookup, Inputs};
-pub use instance::{DeletionPolicy, Drift, DriftAction, EachValue, Instance, Policies, Timeouts, Trigger};
+pub use instance::{DeletionPolicy, Drift, DriftAction, EachValue, Instance, Policies, ReadsAfter, Timeouts, Trigger};
 pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;
 pub use lines::Lines;

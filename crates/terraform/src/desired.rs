@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use configuration::module::IgnoreChanges;
 use configuration::{
-    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, ModulePath, Object, ProviderAddress,
-    ResourceAddress, ResourceName, Trigger,
+    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, Mode, ModulePath, Object,
+    ProviderAddress, ResourceAddress, ResourceName, Trigger,
 };
 use engine::load::{
     self, Condition, DeletionPolicy, Expansion, Family, Inputs, Instance, InstanceKeys, InstanceSelector, Lines,
-    MovedFrom, ProgramResources, ProviderConfig, Reference, Repeat, Repetition, Template,
+    MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition, Template,
 };
 use model::{Address, IgnoredChange, Path, Segment, Source, Value};
 
@@ -213,6 +213,12 @@ impl Builder<'_> {
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
         let mut groups = self.blocks.groups(&named);
         groups.extend(self.blocks.groups_around(&object.address.resource.module));
+        let reads_after = |after: &configuration::ReadsAfter| {
+            let found = self.blocks.uses(&[after.dependency.clone()].into());
+            let transitive = after.transitive;
+            found.into_iter().map(move |one| ReadsAfter { target: one.address(), transitive })
+        };
+        let is_data = object.address.resource.resource.mode == Mode::Data;
         let lifecycle = &object.lifecycle;
         let (triggers, targets): (Vec<_>, Vec<_>) =
             lifecycle.replace_triggered_by.iter().map(|trigger| self.trigger(trigger)).unzip();
@@ -232,6 +238,7 @@ impl Builder<'_> {
             provider_config: (!object.provider.source.is_built_in()).then(|| config_name(&object.provider).into()),
             config: template(body()),
             references: references(&uses, groups, &targets).into(),
+            reads_after: is_data.then(|| object.reads_after.iter().flat_map(reads_after).collect()),
             create_before_destroy: lifecycle.create_before_destroy,
             prevent_destroy: lifecycle.prevent_destroy,
             ignore_changes: ignored(&lifecycle.ignore_changes),
@@ -302,10 +309,7 @@ impl Builder<'_> {
 }
 
 fn references(uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
-    let used = uses.iter().map(|one| match one {
-        Use::Instance(instance) => reference(address::address(instance), Path::default()),
-        Use::Block(block) => reference(Address::family(address::name(block)), Path::default()),
-    });
+    let used = uses.iter().map(|one| reference(one.address(), Path::default()));
     let groups = groups.into_iter().map(|group| reference(group, Path::default()));
     let triggers = triggers.iter().enumerate().map(|(index, target)| reference(target.clone(), trigger_path(index)));
     let mut all: Vec<Reference> = used.chain(groups).chain(triggers).collect();

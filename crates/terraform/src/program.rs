@@ -52,6 +52,16 @@ pub enum Use {
     Block(ResourceAddress),
 }
 
+impl Use {
+    /// The object, or the family of the block.
+    pub fn address(&self) -> Address {
+        match self {
+            Self::Instance(instance) => address::address(instance),
+            Self::Block(block) => Address::family(address::name(block)),
+        }
+    }
+}
+
 impl Terraform {
     /// A configuration without errors. `providers` are those that it requires, and `settings` those of its evaluation.
     pub fn new(

@@ -409,6 +409,43 @@ fn objects_of_providers_are_managed_with_their_configurations() {
     assert_eq!(recorded(&sandbox), [""; 0]);
 }
 
+const READS: &str = r#"
+terraform {
+  required_providers {
+    corner = { source = "example.com/purlin/corner" }
+  }
+}
+variable "folder" {}
+variable "owner" { default = "x" }
+provider "corner" { folder = var.folder }
+resource "corner_thing" "a" {
+  name = "a"
+  tags = { Owner = var.owner }
+}
+locals { id = corner_thing.a.id }
+data "corner_lookup" "through" { id = local.id }
+data "corner_lookup" "named" { id = corner_thing.a.id }
+resource "terraform_data" "through" { triggers_replace = data.corner_lookup.through.text }
+resource "terraform_data" "named" { input = data.corner_lookup.named.text }
+"#;
+
+#[test]
+fn data_sources_wait_for_changes_of_what_their_blocks_name() {
+    let sandbox = sandbox(READS);
+    std::fs::create_dir(sandbox.path("world")).unwrap();
+    let mut flags = mirror(&sandbox, &providers::program("corner"));
+    flags.extend(["--var".to_owned(), format!("folder={}", sandbox.path("world").display())]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let with =
+        |command: &[&'static str]| -> Vec<&str> { command.iter().copied().chain(flags.iter().copied()).collect() };
+    ok(&sandbox, &with(&["init"]));
+    ok(&sandbox, &with(&["apply", "--yes"]));
+    assert_eq!(ok(&sandbox, &with(&["plan"])).stdout, UP_TO_DATE);
+    // What a local hands on is known, so it is read, and nothing is replaced.
+    let plan = ok(&sandbox, &with(&["plan", "--var", "owner=y"])).stdout;
+    assert_eq!(lines(&plan, "  # "), [""; 0], "{plan}");
+}
+
 #[test]
 fn moved_blocks_keep_objects() {
     let main = r#"

@@ -32,6 +32,7 @@ impl Evaluation {
             let mut own = Outcome::default();
             let broken = broken(scope, rule, &mut own)?;
             outcome.uses.add(&own.uses);
+            outcome.direct.add(&own.direct);
             outcome.failed |= own.failed;
             holds &= broken.is_none() && !own.failed;
             if let Some(broken) = broken {

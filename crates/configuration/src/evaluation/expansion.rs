@@ -17,6 +17,8 @@ use crate::module::{ModuleCall, Repetition, Resource};
 pub(super) struct Instances {
     pub keys: Keys,
     pub uses: Uses,
+    /// The objects that the expression of the keys names itself.
+    pub direct: Uses,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub(super) enum Keys {
 
 impl Instances {
     pub fn failed() -> Self {
-        Self { keys: Keys::Failed, uses: Uses::default() }
+        Self { keys: Keys::Failed, uses: Uses::default(), direct: Uses::default() }
     }
 
     pub fn known(&self) -> &[Each] {
@@ -132,7 +134,7 @@ impl Evaluation {
             }
             other => other,
         };
-        Ok(Instances { keys, uses: outcome.uses })
+        Ok(Instances { keys, uses: outcome.uses, direct: outcome.direct })
     }
 
     /// What follows when an item is computed: the objects of a block, and what is reported of it.

@@ -34,16 +34,25 @@ pub struct Object {
     pub provider_meta: Option<Value>,
     /// The objects from which the configuration comes, also through other values, and those that the block's keys come from.
     pub uses: BTreeSet<Dependency>,
-    /// The objects that the block names itself, in an argument.
-    pub direct: BTreeSet<Dependency>,
     /// What `depends_on` names, of the block and of the module calls around it.
     pub depends_on: BTreeSet<Dependency>,
+    /// Of a data source: what delays its read if it is about to change, also if the configuration is known.
+    pub reads_after: BTreeSet<ReadsAfter>,
     /// The `lifecycle` block.
     pub lifecycle: EvaluatedLifecycle,
     /// Whether an error took the configuration away. The object must not be changed then.
     pub failed: bool,
     /// The place of the block.
     pub range: Range,
+}
+
+/// Objects whose changes delay the read of a data source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadsAfter {
+    /// The objects.
+    pub dependency: Dependency,
+    /// Whether changes of what they depend on delay it too.
+    pub transitive: bool,
 }
 
 /// The arguments of a `lifecycle` block.
@@ -109,7 +118,8 @@ impl Evaluation {
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
         let each = instances.known().iter().find(|each| each.key.as_ref() == key);
         let scope = Scope::new(self, module, each);
-        let mut depends_on = self.named(module, &resource.depends_on)?;
+        let own_depends_on = self.named(module, &resource.depends_on)?;
+        let mut depends_on = own_depends_on.clone();
         depends_on.add(&instance.depends_on);
         let mut outcome = Outcome::default();
         self.check(&scope, &resource.lifecycle.preconditions, "Resource precondition failed", &mut outcome)
@@ -131,14 +141,21 @@ impl Evaluation {
         let mut uses = instance.uses.clone();
         uses.add(&instances.uses);
         uses.add(&outcome.uses);
+        let mut named = own_depends_on;
+        named.add(&outcome.direct);
+        named.add(&instances.direct);
+        let reads_after = match name.mode {
+            Mode::Data => reads_after(resource, &named, &instance.depends_on, &uses),
+            Mode::Managed | Mode::Ephemeral => BTreeSet::new(),
+        };
         Ok(Object {
             provider,
             config,
             schema: shape.map(|shape| shape.block),
             provider_meta: self.provider_meta(&scope, &resource.provider_name(name).name, &mut outcome)?,
             uses: uses.to_set(),
-            direct: outcome.direct.to_set(),
             depends_on: depends_on.to_set(),
+            reads_after,
             lifecycle,
             failed: outcome.failed,
             ..self.failed_object(module, name, key)
@@ -159,8 +176,8 @@ impl Evaluation {
             schema: None,
             provider_meta: None,
             uses: BTreeSet::new(),
-            direct: BTreeSet::new(),
             depends_on: BTreeSet::new(),
+            reads_after: BTreeSet::new(),
             lifecycle: EvaluatedLifecycle::default(),
             failed: true,
             range: resource.range,
@@ -362,6 +379,31 @@ impl Evaluation {
         }
         Ok(Computed { value: Value::DYNAMIC, uses: outcome.uses, failed: outcome.failed })
     }
+}
+
+/// What delays the read of a data source, as upstream has it: pending changes of the resources that the block itself names
+/// (also if their values are known), of what the modules depend on that it names or stands in, and of everything that it
+/// uses if it has conditions, because a change may be what a condition needs. Other data sources change nothing.
+fn reads_after(resource: &Resource, named: &Uses, around: &Uses, uses: &Uses) -> BTreeSet<ReadsAfter> {
+    let checks = &resource.lifecycle;
+    let is_checked = !checks.preconditions.is_empty() || !checks.postconditions.is_empty();
+    let of = |all: &Uses, transitive: bool| -> Vec<ReadsAfter> {
+        let whole = |dependency: &Dependency| match dependency {
+            Dependency::Resource(address, _) if address.resource.mode != Mode::Managed && !transitive => None,
+            // Upstream waits for the whole block, of which instances cannot be told apart while their keys change.
+            Dependency::Resource(address, _) => {
+                Some(ReadsAfter { dependency: Dependency::Resource(address.clone(), None), transitive })
+            }
+            Dependency::Module { .. } => Some(ReadsAfter { dependency: dependency.clone(), transitive: true }),
+        };
+        all.iter().filter_map(whole).collect()
+    };
+    let mut found: BTreeSet<ReadsAfter> = of(named, is_checked).into_iter().collect();
+    found.extend(of(around, true));
+    if is_checked {
+        found.extend(of(uses, true));
+    }
+    found
 }
 
 /// The `lifecycle` block of an instance.

@@ -12,6 +12,7 @@ use crate::schema::Block;
 use crate::tree::{Directories, Manifest, load};
 
 mod conditions;
+mod data;
 mod demand;
 mod hostile;
 mod modules;

@@ -138,6 +138,7 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
         repetition: repetition.map(Arc::new),
         each: None,
         references: shared_slice(references),
+        reads_after: None,
         create_before_destroy: lifecycle.and_then(|lifecycle| lifecycle.create_before_destroy),
         prevent_destroy,
         prevent_destroy_when,

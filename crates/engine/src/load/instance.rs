@@ -32,6 +32,8 @@ pub struct Instance {
     pub each: Option<Arc<EachValue>>,
     /// All dependencies: references in expressions and `dependsOn`, sorted by address and path.
     pub references: Arc<[Reference]>,
+    /// Of a data source: the objects whose changes delay its read. `None`: all that it depends on.
+    pub reads_after: Option<Arc<[ReadsAfter]>>,
     /// `lifecycle.createBeforeDestroy`.
     pub create_before_destroy: Option<bool>,
     /// `lifecycle.preventDestroy`. False if it is an expression.
@@ -168,6 +170,7 @@ impl Instance {
             repetition: None,
             each: None,
             references: Arc::default(),
+            reads_after: None,
             create_before_destroy: None,
             prevent_destroy: false,
             prevent_destroy_when: None,
@@ -206,6 +209,14 @@ pub struct EachValue {
     pub value: Value,
     /// The `forEach` expression, which gives the value when everything is known.
     pub source: Template,
+}
+
+/// An object or family whose changes delay the read of a data source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadsAfter {
+    pub target: Address,
+    /// Whether changes of what it depends on delay the read too.
+    pub transitive: bool,
 }
 
 /// One entry of `lifecycle.replaceTriggeredBy`.

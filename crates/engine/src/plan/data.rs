@@ -11,7 +11,7 @@ use super::eval_scope::{EvalScope, Evaluate, disabled};
 use super::input::{Id, PlanInput};
 use super::progress::{CallPurpose, NextAction, Progress, decided};
 use super::{DriverRequest, Refresh, marks};
-use crate::load::Instance;
+use crate::load::{Instance, ReadsAfter};
 use model::{Action, Address, ChangeCause, Diagnostics, DriverError, ReadResult, Value, has_errors};
 
 /// Evaluates the configuration, and requests a read or the planned result of one.
@@ -149,10 +149,39 @@ fn earlier_reading<'a>(
     same.then_some(known)
 }
 
-/// The first dependency that is about to change, by Terraform's rules: a direct one, or one behind another data source.
-/// If the data source has conditions, indirect dependencies count too, because the conditions may depend on their
-/// changes.
+/// The first object that is about to change and delays the read.
 fn changing(scope: &EvalScope<'_, '_>, id: Id, instance: &Instance) -> Option<Id> {
+    match &instance.reads_after {
+        Some(named) => changing_of(scope, named),
+        None => changing_dependency(scope, id, instance),
+    }
+}
+
+/// The first of the named objects that is about to change, or of what the transitive ones depend on. Data sources change
+/// nothing.
+fn changing_of(scope: &EvalScope<'_, '_>, named: &[ReadsAfter]) -> Option<Id> {
+    let input = scope.input;
+    let mut reached = BTreeSet::new();
+    let target = |one: &ReadsAfter| Some((input.resolve(&one.target)?, one.transitive));
+    let mut open: Vec<(Id, bool)> = named.iter().rev().filter_map(target).collect();
+    while let Some((here, transitive)) = open.pop() {
+        if !reached.insert((here, transitive)) {
+            continue;
+        }
+        if !input.address(here).is_data() && changes(scope, here) {
+            return Some(here);
+        }
+        open.extend(input.members(here).rev().map(|member| (member, transitive)));
+        if transitive {
+            open.extend(input.dependencies.of(here).rev().map(|next| (next, true)));
+        }
+    }
+    None
+}
+
+/// The first dependency that is about to change: a direct one, or one behind another data source. If the data source has
+/// conditions, indirect dependencies count too, because the conditions may depend on their changes.
+fn changing_dependency(scope: &EvalScope<'_, '_>, id: Id, instance: &Instance) -> Option<Id> {
     let input = scope.input;
     let all = !instance.preconditions.is_empty() || !instance.postconditions.is_empty();
     let mut reached = BTreeSet::new();

@@ -128,6 +128,23 @@ fn direct_changes_and_changes_behind_data_sources_delay_a_read() {
 }
 
 #[test]
+fn a_read_is_delayed_only_by_the_changes_that_it_names() {
+    check(
+        "
+         want a input=2
+         have a input=1
+         want b input=1 after=a
+         have b input=1 uses=a
+         want data.near input=1 after=a,b read-after=b
+         want data.far input=1 after=a,b read-after-all=b
+         want data.own input=1 after=a,b read-after=a
+         want data.behind input=1 after=data.own,b read-after=data.own,b
+         option due=",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
 fn a_failed_read_drops_the_reading_and_blocks_dependents() {
     check_data(
         "

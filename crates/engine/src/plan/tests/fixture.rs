@@ -1,7 +1,8 @@
 //! A small language for the situations of the tests, and the driver of their objects.
 //!
 //! ```text
-//! want b input=${a.id} after=c cbd      a Resource: attributes of its configuration, `dependsOn`, flags
+//! want b input=${a.id} after=c cbd      a Resource: attributes of its configuration, `dependsOn`, flags; `read-after=c`
+//!                                       and `read-after-all=c`: changes of `c`, and of what it depends on, delay a read
 //! have b id=B1 input=A1 uses=a          its record: attributes of the current object, its dependencies, flags;
 //!                                       `matching` after `want`: it matches the Resource; `awaited`: it is not ready
 //! deposed b 1 id=B0 uses=a              a deposed object
@@ -25,8 +26,8 @@ use thing::plan_thing;
 
 use crate::load::expression::Scope;
 use crate::load::{
-    Config, DeletionPolicy, DriftAction, Expansion, Family, Instance, InstanceKeys, Policies, Reference, Repeat,
-    Repetition, Template,
+    Config, DeletionPolicy, DriftAction, Expansion, Family, Instance, InstanceKeys, Policies, ReadsAfter, Reference,
+    Repeat, Repetition, Template,
 };
 use crate::plan::eval_scope::Evaluate;
 use crate::plan::planner::Planner;
@@ -174,6 +175,13 @@ impl Fixture {
         references.sort();
         let mut resource = instance(address.clone());
         resource.references = references.into();
+        let delayed: Vec<ReadsAfter> = [("read-after", false), ("read-after-all", true)]
+            .into_iter()
+            .flat_map(|(word, transitive)| {
+                words.addresses(word).into_iter().map(move |target| ReadsAfter { target, transitive })
+            })
+            .collect();
+        resource.reads_after = (!delayed.is_empty()).then(|| delayed.into());
         resource.type_name = words.get("type").unwrap_or("thing").into();
         resource.create_before_destroy =
             if words.has("cbd") { Some(true) } else { words.has("nocbd").then_some(false) };
