@@ -30,6 +30,7 @@ mod provider_installation;
 mod provider_runs;
 mod provider_sandbox;
 mod providers;
+mod provisioners;
 mod publish;
 mod recovery;
 pub(crate) mod sandbox;

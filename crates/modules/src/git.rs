@@ -69,7 +69,7 @@ impl Git {
         let command = Command {
             program: "git".to_owned(),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
-            environment: environment(),
+            environment: environment().into_iter().map(|(name, value)| (name.into(), value)).collect(),
             directory: directory.to_owned(),
             timeout: TIMEOUT,
             launcher: self.launcher.clone(),

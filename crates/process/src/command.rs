@@ -1,5 +1,6 @@
 //! Runs a program of the user with a timeout and limited output, and kills all processes that it started.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub struct Command {
     pub program: String,
     pub arguments: Vec<String>,
     /// Variables that are set, and those without a value are removed, besides those of this process.
-    pub environment: Vec<(&'static str, Option<String>)>,
+    pub environment: Vec<(Cow<'static, str>, Option<String>)>,
     /// The working directory.
     pub directory: PathBuf,
     pub timeout: Duration,
@@ -74,8 +75,8 @@ pub async fn run(command: &Command) -> std::io::Result<Outcome> {
     };
     for (name, value) in &command.environment {
         match value {
-            Some(value) => builder.env(name, value),
-            None => builder.env_remove(name),
+            Some(value) => builder.env(&**name, value),
+            None => builder.env_remove(&**name),
         };
     }
     let mut child = builder

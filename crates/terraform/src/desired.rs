@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use configuration::module::IgnoreChanges;
 use configuration::{
-    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, Mode, ModulePath, Object,
+    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, Mode, ModulePath, Node, Object,
     ProviderAddress, ResourceAddress, ResourceName, Trigger,
 };
 use engine::load::{
-    self, Condition, DeletionPolicy, Expansion, Family, Inputs, Instance, InstanceKeys, InstanceSelector, Lines,
-    MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition, Template,
+    self, Condition, DeletionPolicy, Expansion, Family, Hook, HookPhase, Inputs, Instance, InstanceKeys,
+    InstanceSelector, Lines, MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition,
+    Template,
 };
 use model::{Address, IgnoredChange, Path, Segment, Source, Value};
 
 use crate::program::{Shared, Use};
 use crate::providers::config_name;
+use crate::provisioners::{Provisioned, hooks};
 use crate::templates::{Attribute, Body, Keys, Postconditions, ProviderBody, Repeated, keys_value, template};
 use crate::{address, moved, problem};
 
@@ -125,10 +127,12 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let state = shared.lock();
     let evaluation = &state.evaluation;
     let blocks = Blocks::of(evaluation);
-    let written = shared.tree.nodes.iter().flat_map(|node| &node.module.resources);
-    let checked = written.filter(|(_, resource)| !resource.lifecycle.postconditions.is_empty());
+    let written = || shared.tree.nodes.iter().flat_map(|node| &node.module.resources);
+    let checked = written().filter(|(_, resource)| !resource.lifecycle.postconditions.is_empty());
+    let provisioned = written().filter(|(_, resource)| !resource.provisioners.is_empty());
     let checked = checked.map(|(name, _)| name).collect();
-    let builder = Builder { shared, blocks: &blocks, checked };
+    let provisioned = provisioned.map(|(name, _)| name).collect();
+    let builder = Builder { shared, blocks: &blocks, checked, provisioned };
     let mut all = ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
     let mut used = BTreeSet::new();
     for ((module, call), block) in &blocks.calls {
@@ -159,6 +163,8 @@ struct Builder<'a> {
     blocks: &'a Blocks,
     /// The resources that may have postconditions.
     checked: HashSet<&'a ResourceName>,
+    /// The resources that may have provisioners.
+    provisioned: HashSet<&'a ResourceName>,
 }
 
 impl Builder<'_> {
@@ -185,7 +191,15 @@ impl Builder<'_> {
             Repeated::Call(..) => "",
         };
         let repetition = Repetition { repeat, enabled, import: None, references: references.clone() };
+        let destroying: Vec<Hook> = match &of {
+            Repeated::Block(address) => {
+                let all = self.hooks(address, None, &Arc::default(), block.range).into_iter();
+                all.filter(|hook| hook.when == HookPhase::BeforeDestroy).collect()
+            }
+            Repeated::Call(..) => Vec::new(),
+        };
         let shared = Instance {
+            hooks: destroying.into(),
             references,
             repetition: Some(Arc::new(repetition)),
             moved_from: match &of {
@@ -206,6 +220,21 @@ impl Builder<'_> {
     fn moved(&self, address: &ResourceAddress, block: &KnownBlock) -> Arc<[MovedFrom]> {
         let keys = if let BlockKeys::Known(keys) = &block.keys { keys.as_slice() } else { &[] };
         moved::former(&self.shared.tree, address, block.kind.has_keys(), keys).into()
+    }
+
+    /// The provisioners of an instance, or of one that is not there any more.
+    fn hooks(&self, block: &ResourceAddress, key: Option<Key>, uses: &Arc<[Use]>, range: hcl::Range) -> Vec<Hook> {
+        if !self.provisioned.contains(&block.resource) {
+            return Vec::new();
+        }
+        let is_module = |node: &&Node| node.path.iter().eq(block.module.0.iter().map(|step| &step.name));
+        let node = self.shared.tree.nodes.iter().find(is_module);
+        let Some(resource) = node.and_then(|node| node.module.resources.get(&block.resource)) else {
+            return Vec::new();
+        };
+        let shared = Arc::clone(self.shared);
+        let of = Provisioned { shared, block: block.clone(), key, uses: uses.clone(), place: self.place(range) };
+        hooks(&of, &resource.provisioners)
     }
 
     fn instance(&self, object: &Object, moved: &Arc<[MovedFrom]>) -> Instance {
@@ -245,6 +274,7 @@ impl Builder<'_> {
             postconditions: conditions.into_iter().collect(),
             triggers: triggers.into(),
             moved_from: Arc::clone(moved),
+            hooks: self.hooks(&object.address.resource, object.address.key.clone(), &uses, object.range).into(),
             import: self.shared.imports.get(&object.address).cloned(),
             deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { DeletionPolicy::Delete },
             ..self.plain(address::address(&object.address), kind, object.range)

@@ -14,6 +14,7 @@ mod moved;
 mod problem;
 mod program;
 mod providers;
+mod provisioners;
 mod schemas;
 mod templates;
 mod unsupported;

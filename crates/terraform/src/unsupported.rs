@@ -1,6 +1,6 @@
 //! What can be written in a configuration and cannot be run yet. It is refused at its place.
 
-use configuration::module::Module;
+use configuration::module::{Module, Provisioner};
 use configuration::{Diagnostics, Mode, Tree};
 use hcl::{Diagnostic, Range};
 
@@ -23,9 +23,18 @@ fn of_module(module: &Module, found: &mut Diagnostics) {
         if name.mode == Mode::Ephemeral {
             refuse("ephemeral resources", resource.range);
         }
-        for provisioner in &resource.provisioners {
-            refuse(&format!("a provisioner \"{}\"", provisioner.kind), provisioner.range);
-        }
     }
     module.removed.iter().for_each(|removed| refuse("`removed` blocks", removed.range));
+    let provisioners = module.resources.values().flat_map(|resource| &resource.provisioners);
+    found.errors.extend(provisioners.filter_map(on_machine));
+}
+
+/// The problem of a provisioner that logs in to a machine.
+fn on_machine(provisioner: &Provisioner) -> Option<Diagnostic> {
+    let kind = provisioner.kind.as_str();
+    ["remote-exec", "file"].contains(&kind).then(|| {
+        let detail = format!("A provisioner \"{kind}\" logs in to a machine, which Purlin does not do.");
+        let hint = "pass the work to the machine when it is created, as with `user_data` and cloud-init, or run ssh or scp in a provisioner \"local-exec\"";
+        Diagnostic::new("Unsupported provisioner", detail, provisioner.range).hint(hint)
+    })
 }

@@ -212,8 +212,8 @@ resource "terraform_data" "c" { input = terraform_data.b.id }
 fn what_cannot_be_run_is_refused_at_its_place() {
     for (block, expected) in [
         (
-            "resource \"terraform_data\" \"a\" {\n  provisioner \"local-exec\" {\n    command = \"x\"\n  }\n}\n",
-            "error: main.tf:2: Unsupported block: Purlin cannot run a provisioner \"local-exec\" yet",
+            "resource \"terraform_data\" \"a\" {\n  provisioner \"remote-exec\" {\n    inline = [\"x\"]\n  }\n}\n",
+            "error: main.tf:2: Unsupported provisioner: A provisioner \"remote-exec\" logs in to a machine, which Purlin does not do",
         ),
         (
             "removed {\n  from = terraform_data.a\n}\n",

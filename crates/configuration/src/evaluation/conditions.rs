@@ -31,9 +31,7 @@ impl Evaluation {
         for rule in rules {
             let mut own = Outcome::default();
             let broken = broken(scope, rule, &mut own)?;
-            outcome.uses.add(&own.uses);
-            outcome.direct.add(&own.direct);
-            outcome.failed |= own.failed;
+            outcome.add(&own);
             holds &= broken.is_none() && !own.failed;
             if let Some(broken) = broken {
                 self.report(Diagnostic::new(summary, broken.message, broken.rule));

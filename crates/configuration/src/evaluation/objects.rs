@@ -138,6 +138,9 @@ impl Evaluation {
                 Value::DYNAMIC
             }
         };
+        if let Some(shape) = &shape {
+            self.check_provisioners(&scope, (name, resource), Value::unknown(shape.ty.clone()), &mut outcome)?;
+        }
         let mut uses = instance.uses.clone();
         uses.add(&instances.uses);
         uses.add(&outcome.uses);

@@ -7,12 +7,14 @@ use hcl::{Diagnostic, Range};
 use serde_json::json;
 
 use super::compiled::Place;
+use super::demand::Computing;
 use super::item::Item;
 use super::scope::{Outcome, Scope};
-use super::{Evaluation, Stop};
-use crate::address::InstanceAddress;
+use super::{Each, Evaluation, Stop};
+use crate::address::{InstanceAddress, ResourceName};
+use crate::diagnostics::Diagnostics;
 use crate::layers::Layers;
-use crate::module::Provisioner;
+use crate::module::{Provisioner, Resource};
 use crate::schema::Block;
 
 /// What a provisioner does with an object.
@@ -32,6 +34,13 @@ pub struct ProvisionerConfig {
     pub failed: bool,
     /// The place.
     pub range: Range,
+}
+
+impl ProvisionerConfig {
+    /// The argument `command`, if there is one.
+    fn command(&self) -> Option<&Value> {
+        self.config.as_entries()?.get("command")
+    }
 }
 
 fn schema(kind: &str) -> Option<&'static Block> {
@@ -102,15 +111,43 @@ fn connection() -> Block {
 }
 
 impl Evaluation {
-    /// The provisioners of an object that run when it is created, or before it is destroyed. `this` is the object as `self`.
-    /// `Err` has the object whose value is needed first.
+    /// The provisioners of an object that run when it is created, or before it is destroyed, and their problems. `this` is the
+    /// object as `self`. `Err` has the object whose value is needed first.
     pub fn provisioners(
         &self,
         address: &InstanceAddress,
         this: &Value,
         on_destroy: bool,
-    ) -> Result<Vec<ProvisionerConfig>, InstanceAddress> {
-        self.completed(|| self.provisioner_configs(address, this, on_destroy))
+    ) -> Result<(Vec<ProvisionerConfig>, Diagnostics), InstanceAddress> {
+        self.completed(|| {
+            self.computing.replace(Some(Computing::default()));
+            let all = self.provisioner_configs(address, this, on_destroy);
+            let problems = self.computing.take().unwrap_or_default().problems;
+            Ok((all?, problems))
+        })
+    }
+
+    /// What the provisioners that run when an object is created refer to, with what is wrong in them whatever the object is.
+    pub(super) fn check_provisioners(
+        &self,
+        scope: &Scope<'_>,
+        (name, resource): (&ResourceName, &Resource),
+        this: Value,
+        outcome: &mut Outcome,
+    ) -> Result<(), Stop> {
+        let mut scope = scope.with_iterators(Vec::new());
+        scope.this = Some(this);
+        for position in 0..resource.provisioners.len() {
+            let config = self.provisioner(&scope, (name, resource), position, outcome)?;
+            if let (false, "local-exec", Some(command)) = (config.failed, config.kind.as_str(), config.command()) {
+                if command.is_null() || command.as_str() == Some("") {
+                    let detail = "The command is a text that is not empty.";
+                    self.report(Diagnostic::new("Invalid local-exec provisioner command", detail, config.range));
+                    outcome.failed = true;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn provisioner_configs(
@@ -122,38 +159,39 @@ impl Evaluation {
         let Some(Item::Object(module, name, key)) = self.item_at(address) else { return Ok(Vec::new()) };
         let instance = self.module(module);
         let Some(resource) = instance.module.resources.get(&name) else { return Ok(Vec::new()) };
-        let instances = self.instances_of(Item::Resource(module, name.clone()))?;
-        let each = instances.known().iter().find(|each| each.key == key);
-        let mut scope = Scope::new(self, module, each);
-        scope.this = Some(this.clone());
-        let mut all = Vec::new();
-        for (position, provisioner) in resource.provisioners.iter().enumerate() {
-            if provisioner.on_destroy != on_destroy {
-                continue;
+        let each = match on_destroy {
+            // The instance may not be one of the block any more.
+            true => Some(Each { key, value: None }),
+            false => {
+                let instances = self.instances_of(Item::Resource(module, name.clone()))?;
+                instances.known().iter().find(|each| each.key == key).cloned()
             }
-            let connection = match &provisioner.connection {
-                Some(own) => Some((Place::Connection(instance.node, name.clone(), Some(position)), own)),
-                None => {
-                    resource.connection.as_ref().map(|own| (Place::Connection(instance.node, name.clone(), None), own))
-                }
-            };
-            let place = Place::Provisioner(instance.node, name.clone(), position);
-            all.push(self.provisioner(&scope, provisioner, &place, connection)?);
-        }
-        Ok(all)
+        };
+        let mut scope = Scope::new(self, module, each.as_ref());
+        scope.this = Some(this.clone());
+        let own = (0..resource.provisioners.len()).filter(|at| resource.provisioners[*at].on_destroy == on_destroy);
+        own.map(|position| self.provisioner(&scope, (&name, resource), position, &mut Outcome::default())).collect()
     }
 
+    /// The provisioner of a block at a position. What it uses is added to the outcome.
     fn provisioner(
         &self,
         scope: &Scope<'_>,
-        provisioner: &Provisioner,
-        place: &Place,
-        connection: Option<(Place, &Layers)>,
+        (name, resource): (&ResourceName, &Resource),
+        position: usize,
+        all: &mut Outcome,
     ) -> Result<ProvisionerConfig, Stop> {
+        let provisioner = &resource.provisioners[position];
+        let node = scope.module.node;
+        let place = Place::Provisioner(node, name.clone(), position);
+        let connection = match &provisioner.connection {
+            Some(own) => Some((Place::Connection(node, name.clone(), Some(position)), own)),
+            None => resource.connection.as_ref().map(|own| (Place::Connection(node, name.clone(), None), own)),
+        };
         let Provisioner { kind, on_destroy, continue_on_failure, body, range, .. } = provisioner;
         let mut outcome = Outcome::default();
         let config = match schema(kind).filter(|_| kind != "connection") {
-            Some(schema) => self.provisioner_body(scope, place, body, schema, &mut outcome)?,
+            Some(schema) => self.provisioner_body(scope, &place, body, schema, &mut outcome)?,
             None => {
                 let detail = format!("There is no provisioner \"{kind}\".");
                 let hint = "there are local-exec, remote-exec and file";
@@ -168,6 +206,7 @@ impl Evaluation {
             }
             _ => None,
         };
+        all.add(&outcome);
         Ok(ProvisionerConfig {
             kind: kind.clone(),
             on_destroy: *on_destroy,

@@ -37,6 +37,15 @@ pub(super) struct Outcome {
     pub failed: bool,
 }
 
+impl Outcome {
+    /// Adds what other expressions have come to.
+    pub fn add(&mut self, other: &Outcome) {
+        self.uses.add(&other.uses);
+        self.direct.add(&other.direct);
+        self.failed |= other.failed;
+    }
+}
+
 /// What a reference stands for, and how many of its steps the value has in it.
 struct Found {
     computed: Computed,
@@ -116,9 +125,7 @@ impl<'s> Scope<'s> {
     pub fn own(&self, expr: &Expr, outcome: &mut Outcome) -> Result<Option<Value>, Stop> {
         let mut own = Outcome::default();
         let value = self.eval(expr, &mut own)?;
-        outcome.uses.add(&own.uses);
-        outcome.direct.add(&own.direct);
-        outcome.failed |= own.failed;
+        outcome.add(&own);
         Ok((!own.failed).then_some(value))
     }
 
@@ -142,6 +149,11 @@ impl<'s> Scope<'s> {
     pub fn with_iterator(&self, name: &Arc<str>, value: Value) -> Self {
         let mut iterators = self.iterators.clone();
         iterators.push((name.clone(), value));
+        self.with_iterators(iterators)
+    }
+
+    /// The same place with other iterators.
+    pub fn with_iterators(&self, iterators: Vec<(Arc<str>, Value)>) -> Self {
         Self {
             evaluation: self.evaluation,
             id: self.id,

@@ -1,5 +1,6 @@
 //! Runs hooks as local programs.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,8 @@ impl ExecHooks {
         if call.hook.kind != HookKind::Exec {
             return HookOutcome::failed("`job` hooks run only in a cluster");
         }
-        let mut words = arguments(&call.hook.definition).into_iter();
+        let written = Written::of(&call.hook.definition);
+        let mut words = written.words.into_iter();
         let Some(program) = words.next().filter(|program| !program.is_empty()) else {
             return HookOutcome::failed("the command is empty");
         };
@@ -35,8 +37,8 @@ impl ExecHooks {
         let command = Command {
             program,
             arguments: words.collect(),
-            environment: Vec::new(),
-            directory: self.directory.clone(),
+            environment: written.environment,
+            directory: self.directory.join(written.directory),
             timeout: left,
             launcher: Some(self.launcher.clone()),
         };
@@ -54,14 +56,51 @@ impl HookRunner for ExecHooks {
     }
 }
 
-/// The words of a command. Evaluation has checked that each is a string, a number or a boolean.
-fn arguments(definition: &Value) -> Vec<String> {
-    let Value::List(items) = definition.unmarked() else { return Vec::new() };
-    let text = |item: &Value| match item.unmarked() {
+/// What a definition runs. It is a list of words, or the arguments of a provisioner `local-exec`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Written {
+    words: Vec<String>,
+    environment: Vec<(Cow<'static, str>, Option<String>)>,
+    /// Relative to the directory of hooks.
+    directory: PathBuf,
+}
+
+impl Written {
+    fn of(definition: &Value) -> Self {
+        let definition = definition.unmarked();
+        if matches!(definition, Value::List(_)) {
+            return Self { words: words(definition), ..Self::default() };
+        }
+        let argument = |name: &str| definition.get(name).filter(|value| !matches!(value.unmarked(), Value::Null));
+        let Some(command) = argument("command") else { return Self::default() };
+        let mut all = argument("interpreter").map(words).unwrap_or_default();
+        if all.is_empty() {
+            all = ["/bin/sh", "-c"].map(str::to_owned).into();
+        }
+        all.push(text(command));
+        let environment = match argument("environment").map(Value::unmarked) {
+            Some(Value::Map(entries)) => {
+                let set = entries.iter().filter(|(_, value)| !matches!(value.unmarked(), Value::Null));
+                set.map(|(name, value)| (Cow::Owned(name.to_string()), Some(text(value)))).collect()
+            }
+            _ => Vec::new(),
+        };
+        let directory = argument("working_dir").map(text).unwrap_or_default().into();
+        Self { words: all, environment, directory }
+    }
+}
+
+/// The words of a list. Evaluation has checked that each is a string, a number or a boolean.
+fn words(list: &Value) -> Vec<String> {
+    let Value::List(items) = list.unmarked() else { return Vec::new() };
+    items.iter().filter(|item| !matches!(item.unmarked(), Value::Null)).map(text).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value.unmarked() {
         Value::String(text) => text.to_string(),
         other => other.to_json_text(),
-    };
-    items.iter().map(text).collect()
+    }
 }
 
 fn failure(ended: Exit, limit: Duration) -> Option<String> {
@@ -72,5 +111,28 @@ fn failure(ended: Exit, limit: Duration) -> Option<String> {
             None => status.to_string(),
         }),
         Exit::TimedOut => Some(format!("it did not finish within {:.1} s and was killed", limit.as_secs_f64())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provisioner_runs_in_a_shell_or_by_its_interpreter() {
+        let text = |text: &str| Value::from(text);
+        let plain = Written::of(&Value::map([("command", text("echo a b"))]));
+        assert_eq!(plain.words, ["/bin/sh", "-c", "echo a b"]);
+        assert_eq!(plain.directory, PathBuf::new());
+        let full = Written::of(&Value::map([
+            ("command", text("print 1").into_sensitive()),
+            ("interpreter", Value::list([text("perl"), Value::Null, text("-e")])),
+            ("environment", Value::map([("A", text("1")), ("B", Value::Null)])),
+            ("working_dir", text("sub")),
+        ]));
+        assert_eq!(full.words, ["perl", "-e", "print 1"]);
+        assert_eq!(full.environment, [(Cow::Borrowed("A"), Some("1".to_owned()))]);
+        assert_eq!(full.directory, PathBuf::from("sub"));
+        assert_eq!(Written::of(&Value::map([("quiet", Value::Bool(true))])), Written::default());
     }
 }

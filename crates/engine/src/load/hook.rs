@@ -27,6 +27,8 @@ pub struct Hook {
     pub template: Template,
     /// The path of the definition, such as `spec.hooks[0].exec.command`.
     pub at: Path,
+    /// Whether it is recorded with the values of its object, because its language cannot be read without its configuration.
+    pub records_values: bool,
 }
 
 /// The variables of an `AfterCreate` hook.
@@ -132,7 +134,7 @@ impl Reader<'_> {
         self.add_references(when, found);
         let name = written.name.as_str().into();
         let recorded = RecordedHook { name, kind, on_failure, definition: raw(&tree) };
-        Some(Hook { when, recorded, template, at: place })
+        Some(Hook { when, recorded, template, at: place, records_values: false })
     }
 
     /// Reports a hook that cannot run here, or that runs nothing.

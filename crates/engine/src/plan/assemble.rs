@@ -4,6 +4,7 @@ mod record_only;
 mod report;
 mod silent;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -285,7 +286,7 @@ fn prepare(input: &PlanInput<'_>, id: Id, decision: &mut Decision, flags: Flags)
             private: object.private.clone(),
             recorded: RecordedObject {
                 provider: decision.provider.clone().or_else(|| object.provider.clone()),
-                ..recorded(input, instance, Some(&object), flags, object.schema_version)
+                ..recorded(input, instance, Some(&object), &object.value, flags, object.schema_version)
             },
             prior: Some(object),
             publish_again: decision.copies_drifted,
@@ -313,6 +314,7 @@ fn prepare(input: &PlanInput<'_>, id: Id, decision: &mut Decision, flags: Flags)
                 input,
                 instance,
                 base,
+                &planned.value,
                 Flags { create_first: flags.create_first || decision.forget, ..flags },
                 version,
             )
@@ -350,6 +352,7 @@ fn recorded(
     input: &PlanInput<'_>,
     instance: &Instance,
     base: Option<&Arc<RecordedObject>>,
+    value: &Value,
     flags: Flags,
     version: u64,
 ) -> RecordedObject {
@@ -369,19 +372,24 @@ fn recorded(
         triggers: flags.expressed.triggers,
         skip_destroy: instance.keeps_object(),
         service_account: instance.service_account.clone(),
-        hooks: recorded_hooks(instance, base),
+        hooks: recorded_hooks(instance, value, base),
         hooks_pending: base.is_none_or(|base| base.hooks_pending) && hooks::follow_create(instance),
         ..object
     }
 }
 
 /// The hooks before a destroy, shared with the record if they are unchanged.
-fn recorded_hooks(instance: &Instance, base: Option<&Arc<RecordedObject>>) -> Arc<[RecordedHook]> {
+fn recorded_hooks(instance: &Instance, value: &Value, base: Option<&Arc<RecordedObject>>) -> Arc<[RecordedHook]> {
     match base {
-        Some(base) if hooks::to_record(instance).eq(base.hooks.iter()) => base.hooks.clone(),
-        _ if hooks::to_record(instance).next().is_none() => Arc::default(),
-        _ => hooks::to_record(instance).cloned().collect(),
+        Some(base) if has_hooks(instance, value, &base.hooks) => base.hooks.clone(),
+        _ if instance.hooks.is_empty() => Arc::default(),
+        _ => hooks::to_record(instance, value).map(Cow::into_owned).collect(),
     }
+}
+
+/// Whether `recorded` equals the hooks to record with an object.
+fn has_hooks(instance: &Instance, value: &Value, recorded: &[RecordedHook]) -> bool {
+    hooks::to_record(instance, value).map(Cow::into_owned).eq(recorded.iter().cloned())
 }
 
 /// The direct dependencies as recorded: in address order, without duplicates, a whole family as one entry.
@@ -415,7 +423,7 @@ fn record_reason(
         (object.skip_destroy != instance.keeps_object(), ChangeCause::DeletionPolicy),
         (object.triggers != flags.expressed.triggers, ChangeCause::Triggers),
         (object.service_account != instance.service_account, ChangeCause::ServiceAccount),
-        (!hooks::to_record(instance).eq(object.hooks.iter()), ChangeCause::Hooks),
+        (!has_hooks(instance, &object.value, &object.hooks), ChangeCause::Hooks),
         (object.hooks_pending, ChangeCause::HooksPending),
         (node.record.is_some_and(|record| record.uid != instance.uid), ChangeCause::OtherResource),
         (is_import_changed(node, instance), ChangeCause::Import),

@@ -1,5 +1,8 @@
 //! Evaluates the expressions of hooks.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use crate::load::expression::{Scope, Variable};
 use crate::load::hook::{self, HookPhase};
 use crate::load::{Instance, InstanceScope, SelfScope, Template};
@@ -37,6 +40,15 @@ pub fn before_destroy(instance: Option<&Instance>, address: &Address, object: &R
 
 fn recorded(address: &Address, written: &RecordedHook, scope: &dyn Scope) -> EvaluatedHook {
     let at = Path::default().name("hooks").name(written.name.clone());
+    if has_values(written) {
+        return match written.definition.has_unknown() {
+            false => EvaluatedHook::Ready(written.clone()),
+            true => {
+                let what = format!("the hook `{}` was recorded before its values were known", written.name);
+                EvaluatedHook::Faulty(written.clone(), Diagnostic::error(address, Reason::InvalidExpression, what))
+            }
+        };
+    }
     match hook::parse_recorded(written) {
         (_, mut problems) if !problems.is_empty() => EvaluatedHook::Faulty(written.clone(), problems.swap_remove(0)),
         (template, _) => evaluate(address, written, &template, &at, scope),
@@ -65,8 +77,30 @@ pub fn follow_create(instance: &Instance) -> bool {
 }
 
 /// The hooks to record with an object, for a destroy after its Resource is deleted.
-pub fn to_record(instance: &Instance) -> impl Iterator<Item = &RecordedHook> {
-    instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy).map(|hook| &hook.recorded)
+pub fn to_record<'a>(instance: &'a Instance, object: &'a Value) -> impl Iterator<Item = Cow<'a, RecordedHook>> {
+    let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy);
+    own.map(move |hook| {
+        if !hook.records_values {
+            return Cow::Borrowed(&hook.recorded);
+        }
+        let scope = DestroyScope { object, key: &instance.address.key };
+        // What cannot be evaluated is an error of the object, or known only after a change.
+        let definition = hook.template.evaluate(&scope).unwrap_or(Value::Unknown);
+        Cow::Owned(RecordedHook { definition, ..hook.recorded.clone() })
+    })
+}
+
+/// The hooks to record with an object as a change has left it. `planned`: those of the plan.
+pub fn after_change(instance: Option<&Instance>, planned: &Arc<[RecordedHook]>, object: &Value) -> Arc<[RecordedHook]> {
+    match instance.filter(|instance| instance.hooks.iter().any(|hook| hook.records_values)) {
+        Some(instance) => to_record(instance, object).map(Cow::into_owned).collect(),
+        None => Arc::clone(planned),
+    }
+}
+
+/// Whether a recorded definition has values instead of expressions: that of a program without being a list of words.
+fn has_values(recorded: &RecordedHook) -> bool {
+    recorded.kind == HookKind::Exec && !matches!(recorded.definition.unmarked(), Value::List(_))
 }
 
 fn evaluate(
@@ -87,6 +121,7 @@ fn evaluate(
         Err(mut problems) => return faulty(problems.swap_remove(0)),
     };
     if written.kind == HookKind::Exec
+        && matches!(definition.unmarked(), Value::List(_))
         && let Some(wrong) = first_invalid_argument(&definition)
     {
         let what = "must be a string, a number or a boolean";

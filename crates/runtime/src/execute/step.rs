@@ -32,6 +32,7 @@ use model::{
 
 use engine::plan::PreparedStep;
 use engine::plan::finalize::{FinalPlan, recorded, recorded_value};
+use engine::plan::hooks::after_change;
 
 pub(crate) use apply_call::{ApplyResult, apply};
 pub(crate) use create::{record_create_result, with_awaits_postconditions};
@@ -485,12 +486,18 @@ pub(crate) fn outcome(failure: Option<&Failure>) -> ChangeOutcome {
 }
 
 /// The object to record after a create or update: paths that are sensitive in the plan stay sensitive.
-pub(crate) fn applied_object(planned: &PlannedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
+pub(crate) fn applied_object(
+    planned: &PlannedObject,
+    state: ObjectState,
+    schema: Option<&Schema>,
+    instance: Option<&Instance>,
+) -> RecordedObject {
     let value = match schema {
         Some(schema) => recorded_value(&planned.planned, state.value, schema),
         None => state.value.unknown_as_null(),
     };
-    RecordedObject { value, private: state.private, identity: state.identity, ..(*planned.recorded).clone() }
+    let hooks = after_change(instance, &planned.recorded.hooks, &value);
+    RecordedObject { value, hooks, private: state.private, identity: state.identity, ..(*planned.recorded).clone() }
 }
 
 /// The object to record after a read: sensitive paths stay sensitive. The next plan determines whether it matches its

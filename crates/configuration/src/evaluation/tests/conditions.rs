@@ -120,7 +120,8 @@ fn provisioners_see_the_object() {
     let object = evaluation.advance().objects.remove(0);
     let this = Value::object([("name", Value::string("x")), ("id", Value::string("1"))]);
     let shown = |on_destroy: bool| {
-        let all = evaluation.provisioners(&object.address, &this, on_destroy).unwrap();
+        let (all, problems) = evaluation.provisioners(&object.address, &this, on_destroy).unwrap();
+        assert_eq!(problems.errors.len(), 0);
         let all = all.iter().map(|own| {
             format!("{} {} {}", text(&own.config), text(own.connection.as_ref().unwrap()), own.continue_on_failure)
         });

@@ -141,8 +141,6 @@ impl Attempt<'_> {
     }
 
     async fn record_create(&self, before: &Stored, response: ApplyResponse) -> Recovery {
-        let generation = self.instance.map_or(0, |instance| instance.generation);
-        let requested = self.instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
-        self.finish(record_create_result(self.engine, before, response, generation, &requested, None).await)
+        self.finish(record_create_result(self.engine, before, response, self.instance, None).await)
     }
 }

@@ -10,6 +10,7 @@ use super::{
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
 use drivers::{ApplyRequest, ApplyResponse};
+use engine::load::Instance;
 use engine::plan::finalize::{FinalPlan, check_result};
 use model::{
     ChangeOutcome, ConfigDigest, Diagnostic, Intent, ObjectStatus, Operation, Readiness, Reason, Record,
@@ -55,13 +56,9 @@ async fn create(task: &StepTask) -> Result<RecordEffect, StepError> {
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
     let called = apply(&task.engine, &before, driver.as_ref(), &context, request).await;
     let ApplyResult { response, before } = called;
-    let (generation, requested) = task
-        .instance
-        .as_deref()
-        .map_or((0, Arc::from("")), |instance| (instance.generation, Arc::clone(&instance.replace_requested)));
     // The hooks run under the same intent.
     let keeps_open = |intent| hooks::keep_intent_open(task, intent, timeout);
-    record_create_result(&task.engine, &before, response, generation, &requested, Some(&keeps_open)).await
+    record_create_result(&task.engine, &before, response, task.instance.as_deref(), Some(&keeps_open)).await
 }
 
 /// Both objects of a create-before-destroy replacement exist at the same time, which a fixed name makes impossible.
@@ -99,8 +96,7 @@ pub(crate) async fn record_create_result(
     engine: &Engine,
     before: &Stored,
     response: ApplyResponse,
-    generation: i64,
-    replace_requested: &Arc<str>,
+    instance: Option<&Instance>,
     keep_open: Option<KeepOpen<'_>>,
 ) -> Result<RecordEffect, StepError> {
     let response = require_outcome(before, response)?;
@@ -113,14 +109,18 @@ pub(crate) async fn record_create_result(
     let is_replacement = intent.deposed.is_some() || record.replacement_pending;
     let opened = (*intent).clone();
     let ended = Intent { planned: None, ..opened.clone() };
-    let failure = apply_response(&mut record, *intent, response, schema.as_deref());
+    let failure = apply_response(&mut record, *intent, response, schema.as_deref(), instance);
+    let handle_request = |record: &mut Record| {
+        record.handled_replace_request =
+            instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
+    };
     if failure.is_some() && !is_replacement {
         // Only failed replacements are counted: a first create may be retried without limit.
     } else if failure.is_some() {
-        record.count_failed_create(generation);
+        record.count_failed_create(instance.map_or(0, |instance| instance.generation));
     } else if record.current.as_ref().is_some_and(|object| object.readiness.is_some()) {
         // Whether the create succeeded is known when the object is ready.
-        record.handled_replace_request = Arc::clone(replace_requested);
+        handle_request(&mut record);
     } else {
         let hooks_follow = record.current.as_ref().is_some_and(|object| object.hooks_pending);
         if !hooks_follow {
@@ -129,7 +129,7 @@ pub(crate) async fn record_create_result(
             record.intent = Some(keep_open(opened));
         }
         record.end_replacement();
-        record.handled_replace_request = Arc::clone(replace_requested);
+        handle_request(&mut record);
     }
     if record.intent.is_none() {
         let not_ready = record.current.as_ref().is_some_and(|object| object.readiness.is_some());
@@ -153,6 +153,7 @@ fn apply_response(
     intent: Intent,
     response: ApplyResponse,
     schema: Option<&Schema>,
+    instance: Option<&Instance>,
 ) -> Option<Failure> {
     let Intent { deposed, planned, .. } = intent;
     let mut failure = response.error.map(Failure::from);
@@ -161,7 +162,7 @@ fn apply_response(
             if failure.is_none() && !response.allows_differences && !response.recovered {
                 failure = check_response(record, &planned.planned, &state.value);
             }
-            let mut object = applied_object(&planned, state, schema);
+            let mut object = applied_object(&planned, state, schema, instance);
             let ready_by = response.ready_by.filter(|_| failure.is_none());
             object.readiness = ready_by.map(|until| Readiness { until, is_new: true, deposed });
             (object.status, object.matching_config) = match (&failure, response.interrupted) {

@@ -83,7 +83,7 @@ async fn record_update_result(
         failure = Some(Failure::driver("the driver returned no object and reported no error"));
     }
     let state = response.object.unwrap_or_else(|| prior.as_ref().into());
-    let mut object = applied_object(&planned, state, Some(task.schema()?.as_ref()));
+    let mut object = applied_object(&planned, state, Some(task.schema()?.as_ref()), task.instance.as_deref());
     if !has_object {
         object.revision = prior.revision;
     }
