@@ -338,6 +338,7 @@ async fn with_modules(mut desired: DesiredState, drivers: &Registry, recorded: &
             Some(problem) => vec![problem],
             None => module.add_to(&mut desired.config, providers).await,
         };
+        desired.config.add_removed(recorded);
         desired.add_problems(unusable);
     }
     desired

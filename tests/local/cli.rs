@@ -32,6 +32,7 @@ mod provider_sandbox;
 mod providers;
 mod provisioners;
 mod publish;
+mod removing;
 mod recovery;
 pub(crate) mod sandbox;
 mod saved;

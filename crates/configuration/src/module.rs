@@ -288,7 +288,7 @@ pub struct Import {
 pub struct Removed {
     /// The address of a resource or module that is not in the configuration any more.
     pub from: Target,
-    /// Whether the objects are destroyed, and not only forgotten.
+    /// Whether the objects are destroyed, and not only forgotten, which is the default.
     pub destroy: bool,
     /// What runs before an object is destroyed.
     pub provisioners: Vec<Provisioner>,

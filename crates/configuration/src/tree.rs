@@ -3,6 +3,7 @@
 mod declared;
 mod manifest;
 mod passing;
+mod removed;
 mod requirements;
 mod statics;
 
@@ -107,6 +108,7 @@ pub fn load(
     loader.root(root);
     let Loader { tree, mut diagnostics, .. } = loader;
     passing::check(&tree, &mut diagnostics);
+    removed::check(&tree, &mut diagnostics);
     (tree, diagnostics)
 }
 
@@ -309,6 +311,11 @@ impl Tree {
     /// A module and those around it, the innermost first.
     fn ancestors(&self, id: NodeId) -> impl Iterator<Item = &Node> {
         std::iter::successors(self.nodes.get(id), |node| node.parent.and_then(|parent| self.nodes.get(parent)))
+    }
+
+    /// The module at the names of calls from the root module.
+    pub fn at<'a>(&self, names: impl Iterator<Item = &'a Arc<str>> + Clone) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.path.iter().eq(names.clone()))
     }
 
     /// Whether an error is that a module has to be installed first.

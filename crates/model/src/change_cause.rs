@@ -67,6 +67,7 @@ causes! {
     DestroySources: "all objects of the given sources are destroyed",
     DestroySelected: "selected, or depends on a selected object",
     ResourceDeleted: "the Resource is being deleted",
+    RemovedByBlock: "removed by a block `removed`",
     Disabled: "disabled (`enabled: false`)",
     NotConfigured: "no longer configured",
     Dependencies: "its dependencies changed",
@@ -93,6 +94,7 @@ causes! {
 pub enum KeptBy {
     Policies,
     DeletionPolicy,
+    Configuration,
     Record,
 }
 
@@ -101,6 +103,7 @@ impl fmt::Display for KeptBy {
         f.write_str(match self {
             Self::Policies => "the policy `Delete` is not set",
             Self::DeletionPolicy => "`deletionPolicy: Orphan`",
+            Self::Configuration => "`destroy = false`",
             Self::Record => "as recorded",
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use configuration::module::IgnoreChanges;
 use configuration::{
-    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, Mode, ModulePath, Node, Object,
+    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, Mode, ModulePath, Object,
     ProviderAddress, ResourceAddress, ResourceName, Trigger,
 };
 use engine::load::{
@@ -13,13 +13,13 @@ use engine::load::{
     InstanceSelector, Lines, MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition,
     Template,
 };
-use model::{Address, IgnoredChange, Path, Segment, Source, Value};
+use model::{Address, IgnoredChange, Path, Record, Segment, Source, Value};
 
 use crate::program::{Shared, Use};
 use crate::providers::config_name;
-use crate::provisioners::{Provisioned, hooks};
+use crate::provisioners::Provisioned;
 use crate::templates::{Attribute, Body, Keys, Postconditions, ProviderBody, Repeated, keys_value, template};
-use crate::{address, moved, problem};
+use crate::{address, moved, problem, provisioners};
 
 /// The blocks and calls that are known.
 pub struct Blocks {
@@ -158,6 +158,37 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     all
 }
 
+/// The Resource of an object that a `removed` block is about.
+pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
+    let origin = &shared.origin;
+    if record.source.as_ref() != Some(&origin.source) {
+        return None;
+    }
+    let object = address::instance(&record.address)?;
+    let (_, removed) = shared.tree.removed(&object)?;
+    let place = problem::place(removed.range, &shared.tree.sources, &origin.directory);
+    let recorded = record.current.iter().flat_map(|current| current.hooks.iter());
+    let hooks: Vec<Hook> = match removed.provisioners.as_slice() {
+        // Those that the block had.
+        [] => recorded.map(provisioners::as_recorded).collect(),
+        own => {
+            let (block, key, uses) = (object.resource, object.key, Arc::default());
+            let shared = Arc::clone(shared);
+            let of = Provisioned { shared, block, key, uses, place: place.clone(), is_removed: true };
+            provisioners::hooks(&of, own)
+        }
+    };
+    Some(Instance {
+        deleting: true,
+        deletion_policy: if removed.destroy { DeletionPolicy::Delete } else { DeletionPolicy::Orphan },
+        hooks: hooks.into(),
+        generation: origin.generation,
+        source: place,
+        source_file: Some(origin.source.clone()),
+        ..Instance::plain(record.address.clone(), &record.type_name)
+    })
+}
+
 struct Builder<'a> {
     shared: &'a Arc<Shared>,
     blocks: &'a Blocks,
@@ -227,14 +258,14 @@ impl Builder<'_> {
         if !self.provisioned.contains(&block.resource) {
             return Vec::new();
         }
-        let is_module = |node: &&Node| node.path.iter().eq(block.module.0.iter().map(|step| &step.name));
-        let node = self.shared.tree.nodes.iter().find(is_module);
+        let node = self.shared.tree.at(block.module.0.iter().map(|step| &step.name));
         let Some(resource) = node.and_then(|node| node.module.resources.get(&block.resource)) else {
             return Vec::new();
         };
         let shared = Arc::clone(self.shared);
-        let of = Provisioned { shared, block: block.clone(), key, uses: uses.clone(), place: self.place(range) };
-        hooks(&of, &resource.provisioners)
+        let (uses, place) = (uses.clone(), self.place(range));
+        let of = Provisioned { shared, block: block.clone(), key, uses, place, is_removed: false };
+        provisioners::hooks(&of, &resource.provisioners)
     }
 
     fn instance(&self, object: &Object, moved: &Arc<[MovedFrom]>) -> Instance {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configuration::{Evaluation, InstanceAddress, Key, Presence, ProviderSource, ResourceAddress, Settings, Tree};
-use engine::load::{Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostics, ImportRequest, Value};
+use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
+use model::{Address, Diagnostics, ImportRequest, Record, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{Schemas, World};
@@ -89,6 +89,10 @@ impl Program for Terraform {
     fn is_undecided(&self, recorded: &Address) -> bool {
         let Some(instance) = address::instance(recorded) else { return false };
         self.0.lock().evaluation.presence_now(&instance) == Presence::Undecided
+    }
+
+    fn removed(&self, record: &Record) -> Option<Arc<Instance>> {
+        desired::removed(&self.0, record).map(Arc::new)
     }
 
     fn problems(&self, scope: &dyn Scope) -> Diagnostics {

@@ -7,7 +7,7 @@ use configuration::module::Provisioner;
 use configuration::{InstanceAddress, Key, ResourceAddress};
 use cty::Type;
 use engine::load::expression::{Foreign, Variable};
-use engine::load::{Hook, HookPhase, Scope};
+use engine::load::{Hook, HookPhase, Scope, Template};
 use model::{Diagnostic, Diagnostics, HookKind, OnFailure, Path, Reason, RecordedHook, Source, Value};
 
 use crate::program::{Shared, Use};
@@ -25,6 +25,8 @@ pub struct Provisioned {
     pub uses: Arc<[Use]>,
     /// The place of the block.
     pub place: Option<Source>,
+    /// Whether they are those of a `removed` block.
+    pub is_removed: bool,
 }
 
 /// The arguments of a provisioner.
@@ -63,6 +65,17 @@ pub fn hooks(of: &Provisioned, provisioners: &[Provisioner]) -> Vec<Hook> {
     provisioners.iter().map(hook).collect()
 }
 
+/// A hook as it was recorded.
+pub fn as_recorded(recorded: &RecordedHook) -> Hook {
+    Hook {
+        when: HookPhase::BeforeDestroy,
+        recorded: recorded.clone(),
+        template: Template::literal(recorded.definition.clone()),
+        at: Path::default(),
+        records_values: false,
+    }
+}
+
 impl Arguments {
     fn instance(&self, scope: &dyn Scope) -> InstanceAddress {
         let of = |variable, name: &str| scope.variable(variable).and_then(|value| value.get(name).cloned());
@@ -91,9 +104,11 @@ impl Foreign for Arguments {
         let state = self.of.shared.observe(uses, scope);
         let ty = state.evaluation.type_of(&instance).unwrap_or(Type::Dynamic);
         let this = value::from_model(&object, &ty);
-        let Ok((all, problems)) = state.evaluation.provisioners(&instance, &this, self.on_destroy) else {
-            return Ok(Value::Unknown);
+        let found = match self.of.is_removed {
+            true => state.evaluation.provisioners_of_removed(&instance, &this),
+            false => state.evaluation.provisioners(&instance, &this, self.on_destroy),
         };
+        let Ok((all, problems)) = found else { return Ok(Value::Unknown) };
         match all.get(self.position) {
             Some(found) if !found.failed => Ok(value::to_config(&found.config)),
             _ if !problems.errors.is_empty() => Err(problem::of_resource(&problems, &self.of.shared, &own)),

@@ -24,8 +24,8 @@ fn of_module(module: &Module, found: &mut Diagnostics) {
             refuse("ephemeral resources", resource.range);
         }
     }
-    module.removed.iter().for_each(|removed| refuse("`removed` blocks", removed.range));
-    let provisioners = module.resources.values().flat_map(|resource| &resource.provisioners);
+    let of_removed = module.removed.iter().flat_map(|removed| &removed.provisioners);
+    let provisioners = module.resources.values().flat_map(|resource| &resource.provisioners).chain(of_removed);
     found.errors.extend(provisioners.filter_map(on_machine));
 }
 

@@ -216,8 +216,8 @@ fn what_cannot_be_run_is_refused_at_its_place() {
             "error: main.tf:2: Unsupported provisioner: A provisioner \"remote-exec\" logs in to a machine, which Purlin does not do",
         ),
         (
-            "removed {\n  from = terraform_data.a\n}\n",
-            "error: main.tf:1: Unsupported block: Purlin cannot run `removed` blocks yet",
+            "ephemeral \"x_y\" \"a\" {}\n",
+            "error: main.tf:1: Unsupported block: Purlin cannot run ephemeral resources yet",
         ),
     ] {
         let plan = run(&sandbox(block), &["plan"]);

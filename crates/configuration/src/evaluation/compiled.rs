@@ -22,6 +22,8 @@ pub(super) enum Place {
     /// A `provider_meta` block.
     Meta(NodeId, Arc<str>),
     Provisioner(NodeId, ResourceName, usize),
+    /// A provisioner of a `removed` block.
+    Removed(NodeId, ResourceName, usize),
     /// The connection of a provisioner, or that of the whole block.
     Connection(NodeId, ResourceName, Option<usize>),
 }

@@ -1,6 +1,6 @@
 //! The configuration of provisioners, which see the object as `self`.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use cty::Value;
 use hcl::{Diagnostic, Range};
@@ -127,6 +127,35 @@ impl Evaluation {
         })
     }
 
+    /// The provisioners of the `removed` block that is about an object.
+    pub fn provisioners_of_removed(
+        &self,
+        address: &InstanceAddress,
+        this: &Value,
+    ) -> Result<(Vec<ProvisionerConfig>, Diagnostics), InstanceAddress> {
+        self.completed(|| {
+            self.computing.replace(Some(Computing::default()));
+            let all = self.removed_configs(address, this);
+            let problems = self.computing.take().unwrap_or_default().problems;
+            Ok((all?, problems))
+        })
+    }
+
+    fn removed_configs(&self, address: &InstanceAddress, this: &Value) -> Result<Vec<ProvisionerConfig>, Stop> {
+        let tree = Arc::clone(&self.tree);
+        let Some((node, removed)) = tree.removed(address) else { return Ok(Vec::new()) };
+        let module = self.modules.borrow().iter().position(|module| module.node == node);
+        let Some(module) = module else { return Ok(Vec::new()) };
+        let each = Each { key: address.key.clone(), value: None };
+        let mut scope = Scope::new(self, module, Some(&each));
+        scope.this = Some(this.clone());
+        let one = |(position, provisioner): (usize, &Provisioner)| {
+            let place = Place::Removed(node, address.resource.resource.clone(), position);
+            self.provisioner_at(&scope, provisioner, &place, None, &mut Outcome::default())
+        };
+        removed.provisioners.iter().enumerate().map(one).collect()
+    }
+
     /// What the provisioners that run when an object is created refer to, with what is wrong in them whatever the object is.
     pub(super) fn check_provisioners(
         &self,
@@ -188,10 +217,21 @@ impl Evaluation {
             Some(own) => Some((Place::Connection(node, name.clone(), Some(position)), own)),
             None => resource.connection.as_ref().map(|own| (Place::Connection(node, name.clone(), None), own)),
         };
+        self.provisioner_at(scope, provisioner, &place, connection, all)
+    }
+
+    fn provisioner_at(
+        &self,
+        scope: &Scope<'_>,
+        provisioner: &Provisioner,
+        place: &Place,
+        connection: Option<(Place, &Layers)>,
+        all: &mut Outcome,
+    ) -> Result<ProvisionerConfig, Stop> {
         let Provisioner { kind, on_destroy, continue_on_failure, body, range, .. } = provisioner;
         let mut outcome = Outcome::default();
         let config = match schema(kind).filter(|_| kind != "connection") {
-            Some(schema) => self.provisioner_body(scope, &place, body, schema, &mut outcome)?,
+            Some(schema) => self.provisioner_body(scope, place, body, schema, &mut outcome)?,
             None => {
                 let detail = format!("There is no provisioner \"{kind}\".");
                 let hint = "there are local-exec, remote-exec and file";

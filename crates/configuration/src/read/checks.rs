@@ -12,6 +12,9 @@ impl Reader {
     pub(super) fn check_references(&mut self) {
         let mut problems = Vec::new();
         check_conditions(&self.module, &mut problems);
+        let of_removed = self.module.removed.iter().flat_map(|removed| &removed.provisioners);
+        let attributes = of_removed.flat_map(|provisioner| &provisioner.body.base.attributes);
+        attributes.for_each(|attribute| check_destroy(&attribute.value, &mut problems));
         for (name, resource) in &self.module.resources {
             let connection = resource.connection.as_ref();
             for provisioner in resource.provisioners.iter().filter(|provisioner| provisioner.on_destroy) {

@@ -1,9 +1,9 @@
 //! Blocks about addresses: `moved`, `import` and `removed`.
 
-use hcl::{Attribute, Schema};
+use hcl::{Attribute, Diagnostic, Schema};
 
 use super::Reader;
-use crate::address::Target;
+use crate::address::{Mode, Target};
 use crate::layers::Block;
 use crate::module::{Import, Moved, Removed};
 
@@ -28,15 +28,50 @@ impl Reader {
         schema.attributes[0].required = true;
         let mut content = block.body.content(&schema, &mut self.diagnostics);
         let mut destroy = None;
-        for lifecycle in content.take_blocks("lifecycle") {
+        let mut lifecycles = content.take_blocks("lifecycle").into_iter();
+        if let Some(lifecycle) = lifecycles.next() {
             let mut lifecycle = lifecycle.body.content(&Schema::new(&["destroy"], &[]), &mut self.diagnostics);
             destroy = self.flag(lifecycle.take("destroy"));
         }
+        for second in lifecycles {
+            let detail = "A block has one `lifecycle` block.";
+            self.diagnostics.error("Duplicate lifecycle block", detail, second.range);
+        }
         let provisioners = content.take_blocks("provisioner").into_iter();
-        let provisioners = provisioners.filter_map(|block| self.provisioner(block)).collect();
+        let provisioners: Vec<_> = provisioners.filter_map(|block| self.provisioner(block)).collect();
+        for provisioner in provisioners.iter().filter(|provisioner| !provisioner.on_destroy) {
+            let detail = "A provisioner of a `removed` block runs before an object is destroyed.";
+            let hint = "write when = destroy";
+            self.diagnostics.hinted("Invalid \"removed.provisioner\" block", detail, hint, provisioner.range);
+        }
         let from = content.take("from").and_then(|attribute| self.address(&attribute, "Invalid \"removed\" address"));
         let Some(from) = from else { return };
-        self.module.removed.push(Removed { from, destroy: destroy.unwrap_or(true), provisioners, range: block.range });
+        let has_key = from.module.0.iter().any(|step| step.key.is_some());
+        let kind = from.resource.as_ref().map(|(name, key)| (name.mode, key.is_some()));
+        if has_key || matches!(kind, Some((_, true))) {
+            let detail = "A block or a module is removed as a whole, so the address has no keys.";
+            self.diagnostics.error("Invalid \"removed\" address", detail, block.range);
+        }
+        if kind.is_some_and(|(mode, _)| mode != Mode::Managed) {
+            let detail = "Only resources are removed: data sources have no objects of their own.";
+            self.diagnostics.error("Invalid \"removed\" address", detail, block.range);
+        }
+        if kind.is_none() && !provisioners.is_empty() {
+            let detail = "A `removed` block with provisioners is for a resource, and this one is for a module.";
+            self.diagnostics.error("Invalid \"removed\" block", detail, block.range);
+        }
+        if destroy.is_none() {
+            let detail = "The objects are only forgotten, as `destroy = false` does.";
+            let hint = "write a `lifecycle` block with `destroy`";
+            let warning = Diagnostic::new("Missing lifecycle from the removed block", detail, block.range).hint(hint);
+            self.diagnostics.warnings.push(warning);
+        } else if destroy == Some(false) && !provisioners.is_empty() {
+            let detail = "The objects are forgotten and not destroyed, so the provisioners do not run.";
+            let warning = Diagnostic::new("Removed block provisioners will not be executed", detail, block.range);
+            self.diagnostics.warnings.push(warning);
+        }
+        let destroy = destroy.unwrap_or(false);
+        self.module.removed.push(Removed { from, destroy, provisioners, range: block.range });
     }
 
     /// The address of a resource or module, with keys that are written out.

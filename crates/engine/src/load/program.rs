@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Config, Family, Instance, ProviderConfig, ProviderSpec, Scope};
-use model::{Address, Diagnostics, Value};
+use model::{Address, Diagnostics, Record, Recorded, Value};
 
 /// A configuration in another language. It describes Resources whose expressions are [`super::expression::Foreign`]. Which
 /// there are may depend on the values of others: a program remembers the values that its expressions were last evaluated
@@ -15,6 +15,10 @@ pub trait Program: fmt::Debug + Send + Sync {
 
     /// Whether a recorded object that is not among the Resources may still be one of them: what decides this is not known.
     fn is_undecided(&self, address: &Address) -> bool;
+
+    /// The Resource of a recorded object that the configuration says it has no more: whether the object is kept, and what runs
+    /// before it is destroyed.
+    fn removed(&self, record: &Record) -> Option<Arc<Instance>>;
 
     /// The problems that belong to no Resource, with the values of a plan.
     fn problems(&self, scope: &dyn Scope) -> Diagnostics;
@@ -51,14 +55,22 @@ impl Config {
         self.link();
     }
 
+    /// Adds the Resources of the recorded objects that the program says it has no more.
+    pub fn add_removed(&mut self, recorded: &Recorded) {
+        let Some(program) = self.program.clone() else { return };
+        let gone = recorded.values().filter(|stored| self.resource(&stored.record.address).is_none());
+        let removed: Vec<Arc<Instance>> = gone.filter_map(|stored| program.removed(&stored.record)).collect();
+        self.instances.extend(removed.into_iter().map(|instance| (instance.address.clone(), instance)));
+    }
+
     /// Replaces the Resources of the program by those that are known now.
     pub(super) fn add_resources_of_program(&mut self) {
         let Some(program) = &self.program else { return };
         let ProgramResources { instances, families, providers, provider_configs } = program.resources();
         self.providers.extend(providers.into_iter().map(|one| (one.provider.name.clone(), one)));
         self.provider_configs.extend(provider_configs.into_iter().map(|one| (one.name.clone(), one)));
-        // Those of other sources are only recorded, and stay.
-        self.instances.retain(|address, own| own.only_recorded || !address.is_qualified());
+        // Those of other sources are only recorded, and stay, and so do those that are removed.
+        self.instances.retain(|address, own| own.only_recorded || own.deleting || !address.is_qualified());
         self.families.retain(|name, own| own.shared.only_recorded || !Address::single(name.clone()).is_qualified());
         self.instances.extend(instances.into_iter().map(|instance| (instance.address.clone(), instance)));
         self.families.extend(families.into_iter().map(|family| (family.shared.address.name.clone(), family)));

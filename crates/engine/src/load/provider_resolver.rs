@@ -41,7 +41,9 @@ impl<'a> ProviderResolver<'a> {
 
     /// Binds a Resource, unless it is bound already.
     pub(super) fn resolve(&mut self, instance: &mut Arc<Instance>) {
-        if instance.provider.is_some() || instance.only_recorded {
+        // What is removed from a program is destroyed with the provider of its record.
+        let is_removed = instance.deleting && instance.address.is_qualified();
+        if instance.provider.is_some() || instance.only_recorded || is_removed {
             return;
         }
         if instance.provider_config.is_none() && BUILT_IN.contains(&&*instance.type_name) {

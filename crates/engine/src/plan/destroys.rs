@@ -210,6 +210,9 @@ fn removal(
         (false, Mode::Destroy, _) if input.selected.is_empty() => ChangeCause::DestroyAll,
         (false, Mode::Destroy, _) if input.options.targets.is_empty() => ChangeCause::DestroySources,
         (false, Mode::Destroy, _) => ChangeCause::DestroySelected,
+        (false, Mode::Normal, Some(instance)) if !instance.is_desired() && node.address.is_qualified() => {
+            ChangeCause::RemovedByBlock
+        }
         (false, Mode::Normal, Some(instance)) if !instance.is_desired() => ChangeCause::ResourceDeleted,
         (false, Mode::Normal, Some(_)) if node.family.is_some_and(|family| family.is_disabled()) => {
             ChangeCause::Disabled
@@ -220,6 +223,7 @@ fn removal(
         let keeps = |instance: &&Arc<Instance>| instance.keeps_object();
         let policy = match node.instance.filter(keeps).or(node.successor.filter(keeps)) {
             Some(instance) if !instance.policies.delete => KeptBy::Policies,
+            Some(_) if node.address.is_qualified() => KeptBy::Configuration,
             Some(_) => KeptBy::DeletionPolicy,
             None => KeptBy::Record,
         };
