@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::masked::redacted;
-use model::{Diagnostic, Diagnostics, Secrets};
+use model::{Diagnostic, Diagnostics, Reason, Secrets};
 use process::lock;
 
 /// The warnings of one call or of several related calls. Clones share them.
@@ -26,6 +26,14 @@ impl Warnings {
 
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.0).is_empty()
+    }
+
+    /// Removes the warnings with this reason. Returns whether there were any.
+    pub fn remove(&self, reason: Reason) -> bool {
+        let mut all = lock(&self.0);
+        let before = all.len();
+        all.retain(|warning| warning.reason != reason);
+        all.len() < before
     }
 
     pub fn take(&self) -> Diagnostics {

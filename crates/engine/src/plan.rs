@@ -158,4 +158,7 @@ pub struct PreparedStep {
     /// The step only records the read object and whether to keep it. It checks no conditions, runs no hooks and
     /// publishes nothing.
     pub record_only: bool,
+    /// The step waits until the object is ready, and its drift is known: it is only reported.
+    #[serde(default)]
+    pub is_drift_reported: bool,
 }

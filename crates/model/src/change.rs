@@ -102,7 +102,7 @@ pub struct Change {
     pub silent: bool,
     /// The object existed before Purlin managed it, and is recorded for the first time.
     pub imported: bool,
-    /// Set if drift is the only cause of the change. With the action `NoOp`, the drift is only reported.
+    /// Set if drift is the only cause of the change. With the action `NoOp` or `Wait`, the drift is only reported.
     pub drift: Option<Drift>,
     /// The recorded value.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "encoding::some")]
@@ -127,7 +127,7 @@ impl Change {
     pub fn reported_drift(&self) -> Option<&Drift> {
         let is_left = match self.action {
             Action::NoOp => true,
-            Action::Record => self.before == self.after,
+            Action::Record | Action::Wait => self.before == self.after,
             _ => false,
         };
         self.drift.as_ref().filter(|_| is_left)

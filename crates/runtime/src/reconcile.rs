@@ -61,7 +61,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::execute::{Schedule, StepEvent, StepLimit, WorkerCommand, WorkerEvent};
-use model::{Address, Reason, Recorded, Stored, in_family, with_namespace};
+use model::{Address, Reason, Recorded, Step, Stored, in_family, with_namespace};
 
 use self::approvals::ApprovalTracker;
 use self::index::{Changes, Event, Index, KnownRecord, Work};
@@ -333,10 +333,23 @@ impl Reconciler {
     }
 
     /// Ends the readiness waits of steps that started for an older desired state: the object may never become ready,
-    /// and the change may be a deletion.
+    /// and the change may be a deletion. Also when a user requests to read the objects: the next plan does so, and waits
+    /// again.
     fn end_outdated_waits(&mut self, name: &Arc<str>) {
         let latest = self.index.desired_digest(name);
-        let outdated = self.index.records().started_of(name).filter(|start| start.desired_digest != latest);
+        let requested = self.index.instance(name).map(|instance| instance.reconcile_requested.clone());
+        let is_read = |step: &Step| {
+            self.objects
+                .get(&step.address)
+                .is_none_or(|tracked| requested.as_ref().is_none_or(|at| *at == tracked.requested))
+        };
+        let outdated = self
+            .index
+            .records()
+            .started_of(name)
+            .filter(|start| start.desired_digest != latest || !is_read(&start.step))
+            // Only a shutdown ends the wait for the end of a destroyed object.
+            .filter(|start| !start.step.operation.removes());
         let ends = outdated.map(|start| Command::Execute(WorkerCommand::EndWait(start.step.clone())));
         self.commands.extend(ends);
     }

@@ -17,7 +17,7 @@ impl Play {
     }
 
     /// Waits until a Plan waits for an approval, and approves it.
-    async fn approve(&self) {
+    pub(super) async fn approve(&self) {
         self.until("a Plan waits for an approval", || !self.approver().undecided().is_empty()).await;
         self.approver().approve_all(&self.env.judge);
     }

@@ -370,6 +370,10 @@ impl Play {
         self.until(&format!("{name} has {condition} {}", any.join(" or ")), says).await;
     }
 
+    pub(crate) fn resource(&self, name: &str) -> Value {
+        self.kubectl().get(name).unwrap_or_default()
+    }
+
     /// Waits until everything is up to date.
     pub(crate) async fn until_up_to_date(&self) {
         let until = Instant::now() + PATIENCE;

@@ -24,6 +24,14 @@ impl Play {
         .await;
     }
 
+    /// The message of a condition of a Resource.
+    fn message(&self, name: &str, condition: &str) -> String {
+        let resource = self.resource(name);
+        let all = resource["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let one = all.into_iter().find(|one| one["type"] == condition).unwrap_or_default();
+        one["message"].as_str().unwrap_or_default().to_owned()
+    }
+
     fn uid(&self, address: &str) -> Option<String> {
         self.cluster_object(address).map(|object| object.uid().to_owned())
     }
@@ -142,10 +150,8 @@ pub(super) async fn object_held_while_deleted(play: &Play) {
 pub(super) async fn deployment_changed_while_awaited(play: &Play) {
     play.empty().await;
     let tier = |play: &Play| play.cluster_object("a").map(|one| one.value["metadata"]["labels"]["tier"].clone());
-    let other_image =
-        json!({ "spec": { "template": { "spec": { "containers": [{ "name": "web", "image": "other" }] } } } });
     let other_label = json!({ "metadata": { "labels": { "tier": "other" } } });
-    for (image, patch) in [("web:1", other_image), ("web:2", other_label)] {
+    for (image, patch) in [("web:1", with_image("other")), ("web:2", other_label)] {
         let mut labelled = web(image, "1m");
         labelled["config"]["manifest"]["metadata"]["labels"] = json!({ "tier": "front" });
         play.apply("a", &labelled);
@@ -159,6 +165,111 @@ pub(super) async fn deployment_changed_while_awaited(play: &Play) {
         play.run_pods("a");
         play.until_up_to_date().await;
     }
+    play.ends(&["a Deployment web image=web:2"]).await;
+}
+
+/// A patch of the image of the Deployment by another client.
+fn with_image(image: &str) -> Value {
+    json!({ "spec": { "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } } })
+}
+
+/// Another client changes a Deployment that is late, so that it stays late. A user asks to read it, or time passes.
+pub(super) async fn deployment_changed_while_late(play: &Play) {
+    play.empty().await;
+    let mut late = web("web:1", "10s");
+    late["timeouts"]["update"] = json!("10s");
+    play.apply("a", &late);
+    play.until_image("web:1").await;
+    for is_requested in [true, false] {
+        play.fail_pods("a");
+        play.until_says("a", "Stalled", "Degraded").await;
+        play.change("a", &with_image("other"));
+        play.fail_pods("a");
+        play.pass(Duration::from_secs(20)).await;
+        if is_requested {
+            play.annotate("a", "purlin.dev/reconcile-requested-at", "now");
+        } else {
+            play.pass(Duration::from_mins(10)).await;
+        }
+        play.until_image("web:1").await;
+    }
+    play.run_pods("a");
+    play.ends(&["a Deployment web image=web:1"]).await;
+}
+
+impl Play {
+    /// Creates a Deployment with this field, stops the controller before it is ready, and starts it again after another
+    /// client has changed the image.
+    async fn restart_after_change(&self, field: &str, value: Value) {
+        self.empty().await;
+        let mut spec = web("web:1", "1m");
+        spec[field] = value;
+        self.apply("a", &spec);
+        self.until_image("web:1").await;
+        self.until_closed().await;
+        self.stop().await;
+        self.change("a", &with_image("other"));
+        self.start();
+    }
+}
+
+/// Another client changes an object that is not ready while no controller runs. It is reported, and not set right.
+pub(super) async fn deployment_changed_while_stopped(play: &Play) {
+    play.restart_after_change("drift", json!({ "action": "Report" })).await;
+    play.until_says("a", "Drifted", "True").await;
+    play.pass(Duration::from_secs(20)).await;
+    play.until_image("other").await;
+    play.until_says("a", "Ready", "False").await;
+    play.change("a", &with_image("web:1"));
+    play.run_pods("a");
+    play.ends(&["a Deployment web image=web:1"]).await;
+}
+
+/// The same, if changes of this kind wait for an approval.
+pub(super) async fn deployment_changed_while_stopped_and_approved(play: &Play) {
+    play.restart_after_change("approval", json!({ "requireFor": ["Drift"] })).await;
+    play.until_says("a", "Synced", "ApprovalRequired").await;
+    play.pass(Duration::from_secs(20)).await;
+    play.until_image("other").await;
+    play.approve().await;
+    play.until_image("web:1").await;
+    play.run_pods("a");
+    play.ends(&["a Deployment web image=web:1"]).await;
+}
+
+/// Another client deletes a Deployment that is not ready, and whose drift is only reported. A new one is created again,
+/// because its create was not complete. The loss of an older one is reported, in the same way after a restart.
+pub(super) async fn awaited_object_lost(play: &Play) {
+    play.empty().await;
+    let reported = |image: &str| {
+        let mut spec = web(image, "1m");
+        spec["drift"] = json!({ "action": "Report" });
+        spec
+    };
+    play.apply("a", &reported("web:1"));
+    play.until_image("web:1").await;
+    play.until_closed().await;
+    play.stop().await;
+    let first = play.uid("a");
+    play.remove("a");
+    play.start();
+    play.until("it is created again", || play.uid("a").is_some_and(|uid| Some(uid) != first)).await;
+    play.run_pods("a");
+    play.until_up_to_date().await;
+    play.apply("a", &reported("web:2"));
+    play.until_image("web:2").await;
+    play.until_closed().await;
+    play.remove("a");
+    play.until_says("a", "Stalled", "ObjectMissing").await;
+    play.pass(Duration::from_secs(20)).await;
+    let before = play.message("a", "Ready");
+    play.roll().await;
+    play.pass(Duration::from_secs(20)).await;
+    let after = play.message("a", "Ready");
+    play.expect(&format!("the status is {before} again, and not {after}"), after == before);
+    play.apply("a", &web("web:2", "1m"));
+    play.until("it is created again", || play.uid("a").is_some()).await;
+    play.run_pods("a");
     play.ends(&["a Deployment web image=web:2"]).await;
 }
 

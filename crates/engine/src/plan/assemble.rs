@@ -290,6 +290,7 @@ fn prepare(input: &PlanInput<'_>, id: Id, decision: &mut Decision, flags: Flags)
             },
             prior: Some(object),
             publish_again: decision.copies_drifted,
+            is_drift_reported: decision.drift.is_some(),
             ..prepared_from(input, id, decision.action)
         });
     }
@@ -344,6 +345,7 @@ fn prepared_from(input: &PlanInput<'_>, id: Id, action: Action) -> PreparedStep 
             _ => DeposedKey(0),
         },
         record_only: false,
+        is_drift_reported: false,
     }
 }
 

@@ -82,7 +82,8 @@ pub(super) fn evaluate(
             if drift::action(node) == DriftAction::Ignore
                 && matches!(trigger::fired(scope, id, recorded), Ok(None)) =>
         {
-            decided(unchanged_decision(node, progress, recorded, recorded.value.clone()))
+            let decision = unchanged_decision(node, progress, recorded, recorded.value.clone());
+            decided(awaited_if_unready(decision, None))
         }
         (status, _) => request_action(scope, id, progress, status),
     }
@@ -380,7 +381,8 @@ fn decide(
             .and_then(|(recorded, now)| Some((recorded, drift::changed(&recorded.value, now, &response.planned)?)));
         if let Some((recorded, drift)) = drifted {
             if drift::action(node) == DriftAction::Report {
-                return Ok(decided(drift::report_drift(node, progress, recorded, drift)));
+                let reported = drift::report_drift(node, progress, recorded, drift);
+                return Ok(decided(awaited_if_unready(reported, None)));
             }
             progress.drift = Some(drift);
         }
@@ -392,10 +394,7 @@ fn decide(
     if equal && !response.requires_update {
         let base = up_to_date::with_digest(node, progress, base);
         let decision = unchanged_decision(node, progress, &base, unchanged);
-        return Ok(decided(match base.readiness {
-            Some(_) => awaited(decision, response.until_ready),
-            None => decision,
-        }));
+        return Ok(decided(awaited_if_unready(decision, response.until_ready)));
     }
     if base.status == ObjectStatus::Interrupted {
         return Ok(replace(input, id, progress, Replacement::Interrupted));
@@ -509,8 +508,13 @@ fn unchanged_decision(node: Node<'_>, progress: &mut Progress, base: &Arc<Record
     Decision { changed, record_differs, diagnostics, ..Decision::unchanged(Some(&object)) }
 }
 
-/// The decision about an unchanged object that is not ready yet. Dependents wait until it is ready.
-fn awaited(decision: Decision, until_ready: Option<Value>) -> Decision {
-    let because = Some(ChangeCause::NotReadyYet);
-    Decision { action: Action::Wait, because, changed: true, value: until_ready.or(decision.value.clone()), ..decision }
+/// The decision about an unchanged object, which may not be ready yet. Dependents wait until it is ready. `until_ready`: what
+/// they read meanwhile, if it differs from the recorded value.
+fn awaited_if_unready(decision: Decision, until_ready: Option<Value>) -> Decision {
+    if decision.prior.as_ref().is_none_or(|object| object.readiness.is_none()) {
+        return decision;
+    }
+    let because = decision.because.or(Some(ChangeCause::NotReadyYet));
+    let value = until_ready.or(decision.value);
+    Decision { action: Action::Wait, because, changed: true, value, ..decision }
 }

@@ -94,10 +94,13 @@ pub(super) fn report_drift(
     }
 }
 
-/// Whether a missing object is reported instead of created again.
+/// Whether a missing object is reported instead of created again. The create of an object that was not ready yet is not
+/// complete: it is tried again, as if the wait for the object had found that it is missing.
 pub(super) fn reports_missing(input: &PlanInput<'_>, id: Id, progress: &Progress) -> bool {
     let gone = matches!(progress.current, Some(RefreshResult::Missing));
-    gone && action(input.nodes[id]) == DriftAction::Report
+    let node = input.nodes[id];
+    let was_ready = node.current().is_none_or(|object| object.readiness.is_none_or(|readiness| !readiness.is_new));
+    gone && was_ready && action(node) == DriftAction::Report
 }
 
 /// The block of an object that is missing after the provider configuration has changed.

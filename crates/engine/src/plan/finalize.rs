@@ -223,6 +223,7 @@ mod tests {
             recorded,
             deposed_key: model::DeposedKey(1),
             record_only: false,
+            is_drift_reported: false,
         }
     }
 

@@ -102,6 +102,7 @@ impl Reconciler {
         let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
         let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked)).collect();
         let drift = tracked.change.as_ref().and_then(|change| change.drift.clone());
+        let is_corrected = tracked.change.as_ref().is_some_and(|change| change.reported_drift().is_none());
         self.counts.drift += u64::from(was_read && drift.is_some());
         let at_rest = reason.is_none() && tracked.steps.is_empty();
         if at_rest {
@@ -119,7 +120,7 @@ impl Reconciler {
             // Every plan must find the drift again until it is corrected.
             self.objects.entry(address).unread = !at_rest || drift.is_some();
         }
-        if let Some(drift) = drift.filter(|_| !at_rest) {
+        if let Some(drift) = drift.filter(|_| !at_rest && is_corrected) {
             self.report_drift(address, &drift);
         }
         self.objects.watch(address);

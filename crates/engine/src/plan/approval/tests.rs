@@ -58,6 +58,7 @@ fn prepared(config: Value) -> PreparedStep {
         recorded: RecordedObject::default(),
         deposed_key: model::DeposedKey(0),
         record_only: false,
+        is_drift_reported: false,
     }
 }
 

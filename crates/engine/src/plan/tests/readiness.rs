@@ -82,6 +82,26 @@ fn a_dependency_with_a_step_orders_its_dependents() {
     );
 }
 
+/// The create of an object that is awaited is not complete, so it is tried again. An object that was ready once is reported.
+#[test]
+fn a_new_object_that_disappears_before_it_is_ready_is_created_again() {
+    check(
+        "
+         want new input=1 drift=report
+         have new input=1 matching awaited
+         actual new missing
+         want old input=1 drift=report
+         have old input=1 matching
+         actual old missing
+         option cluster
+         option due=old",
+        expect![[r#"
+            new Create (it no longer exists) {id=? input=1 output=?}
+            old NoOp (the object no longer exists)
+            warning old ObjectMissing: the object no longer exists; not created again (`drift.action: Report`) (hint: set `spec.drift.action: Correct` to correct it, or change the configuration)"#]],
+    );
+}
+
 /// As after a restart of the controller: nothing was seen yet, and the driver would plan with the object as it is now.
 #[test]
 fn a_change_by_another_client_of_an_object_that_is_not_ready_is_drift() {
@@ -102,8 +122,8 @@ fn a_change_by_another_client_of_an_object_that_is_not_ready_is_drift() {
          option due=",
         expect![[r#"
             corrected Update (it was changed outside of Purlin) {id=CORRECTED input=1 output=?}
-            ignored NoOp
-            reported NoOp (changed outside of Purlin: `input`)
+            ignored Wait (it is not ready yet)
+            reported Wait (changed outside of Purlin: `input`)
             same Wait (it is not ready yet)
             warning reported Drifted: changed outside of Purlin: `input`; not corrected (`drift.action: Report`) (hint: set `spec.drift.action: Correct` to correct it, or change the configuration)"#]],
     );

@@ -10,6 +10,7 @@ use crate::execute::engine::after;
 use crate::execute::failure::Failure;
 use crate::execute::in_flight::Delay;
 use drivers::{Driver, Observation, ReadinessError};
+use engine::load::DriftAction;
 use model::{DriverError, ErrorKind, Health, ObjectState, Operation, Readiness, Reason, RecordedObject, Stored};
 use process::lock;
 
@@ -35,7 +36,7 @@ enum WaitEnd {
     Missing(DriverError),
     /// Its record still says that it is not ready: the next plan waits again.
     NotReady(Failure),
-    /// After a shutdown or a change of the Resource.
+    /// After a shutdown, a change of the Resource, or a change of the object by another client.
     Interrupted,
 }
 
@@ -81,6 +82,7 @@ impl Waiting<'_> {
                 Ok(end) => return end,
                 // Only a run gives up.
                 Err(error) if self.task.limits_waits => return WaitEnd::NotReady(not_ready(error)),
+                Err(_) if self.has_drifted() => return WaitEnd::Interrupted,
                 Err(error) => {
                     match error.kind {
                         ErrorKind::Transient => self.report(&Health::InProgress(error.message)),
@@ -97,6 +99,15 @@ impl Waiting<'_> {
             }
             deadline = after(now(), ROUND);
         }
+    }
+
+    /// Whether the last round found that another client has changed the object, or that its known drift is over. The next
+    /// plan reads the object.
+    fn has_drifted(&self) -> bool {
+        let has_warned = self.task.warnings.remove(Reason::Drifted);
+        let ignores = self.task.instance.as_ref().is_some_and(|instance| instance.drift.action == DriftAction::Ignore);
+        let is_known = self.task.prepared.as_ref().is_some_and(|prepared| prepared.is_drift_reported);
+        !ignores && has_warned != is_known
     }
 
     /// One call of the driver. Returns an error if the object is not ready at its end.
