@@ -347,12 +347,18 @@ fn not_found(address: &Address) -> anyhow::Error {
 /// Removes the finalizer from one or all Resources, so that they can be deleted without deleting objects and records, and
 /// the record annotation from those that are being deleted. For all Resources, it also removes the finalizers of
 /// ProviderConfigs, which are then not in use. Returns the number of changed Resources.
+///
+/// # Errors
+/// When the Resource does not exist, or the API server refuses a request.
 pub async fn release(target: &Cluster, address: Option<&Address>) -> anyhow::Result<usize> {
     let connection = Connection::open(target).await?;
     let resources = connection.resources();
     let chosen = match address {
         None => connection.all_resources().await?,
-        Some(address) => resources.get_opt(&address.name).await.map_err(with_hint)?.into_iter().collect(),
+        Some(address) => match resources.get_opt(&address.name).await.map_err(with_hint)? {
+            Some(resource) => vec![resource],
+            None => return Err(not_found(address)),
+        },
     };
     let mut released = 0;
     for resource in chosen {

@@ -41,7 +41,13 @@ fn a_resource_is_suspended_resumed_and_reconciled() {
     let base = resource(&ns, "base").unwrap();
     let requested = &base["metadata"]["annotations"]["purlin.dev/reconcile-requested-at"];
     assert!(requested.is_string() && base["status"]["lastHandledReconcileAt"] == *requested, "{base}");
-    assert_eq!(purlin(&["suspend", "none", "-n", &ns]).status.code(), Some(1));
+    let misspelt =
+        [&["suspend", "none"][..], &["resume", "none"], &["reconcile", "none"], &["state", "rm", "none", "--yes"]];
+    for command in misspelt.into_iter().chain([&["state", "release", "none", "--yes"][..], &["approve", "none"]]) {
+        let refused = purlin(&[command, &["-n", &ns]].concat());
+        let text = error_text(&refused);
+        assert!(refused.status.code() == Some(1) && text.contains("`none`") && text.contains("hint: "), "{refused:?}");
+    }
 }
 
 fn error_text(output: &Output) -> String {
