@@ -5,10 +5,14 @@
 const COMMANDS: [&str; 11] =
     ["approve", "explain", "get", "history", "plan", "reconcile", "reject", "resume", "state", "suspend", "tree"];
 
+/// The beginning of the commands of kubectl that change a Resource.
+const ANNOTATE: &str = "kubectl annotate pres ";
+
 fn is_of_namespace(text: &str) -> bool {
     let mut words = text.split(' ');
-    let is_command = words.next() == Some("purlin") && words.next().is_some_and(|word| COMMANDS.contains(&word));
-    is_command && !words.any(|word| ["-n", "-f", "-A"].contains(&word))
+    let is_own = words.next() == Some("purlin") && words.next().is_some_and(|word| COMMANDS.contains(&word));
+    let is_command = is_own || text.starts_with(ANNOTATE);
+    is_command && !text.split(' ').any(|word| ["-n", "-f", "-A"].contains(&word))
 }
 
 /// Adds the namespace to the commands in backticks that name none, and work with the objects of a cluster. `namespace` is
@@ -42,6 +46,7 @@ mod tests {
         assert_eq!(with_namespace(expected, "shop"), expected);
         assert_eq!(with_namespace(text, ""), text);
         assert_eq!(with_namespace("purlin plan", "shop"), "purlin plan", "no command");
+        assert_eq!(with_namespace("`kubectl annotate pres a b-`", "shop"), "`kubectl annotate pres a b- -n shop`");
         assert_eq!(with_namespace("`purlin plan -f DIR`", "shop"), "`purlin plan -f DIR`", "works with files");
     }
 }

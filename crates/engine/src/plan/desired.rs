@@ -278,7 +278,7 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
     if let Some(block) = policy::block_unless_allowed(node, Policy::Replace, &why) {
         return decided(Decision::blocked(block, node.current()));
     }
-    if let Some(block) = replaced_import(input, node, progress, &why) {
+    if let Some(block) = replaced_import(input, node, progress, &replacement, &why) {
         return decided(Decision::blocked(block, node.current()));
     }
     let prevented = |old: &Arc<RecordedObject>| node.prevents_destroy(old) && !node.keeps_object(old);
@@ -293,7 +293,13 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
 /// The block of an object that would be destroyed by the plan that imports it, or that begins to manage what was only
 /// observed: who does this wants to keep the object. On files, the user sees the replacement in the plan before it is made,
 /// as in Terraform.
-fn replaced_import(input: &PlanInput<'_>, node: Node<'_>, progress: &Progress, why: &str) -> Option<Block> {
+fn replaced_import(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    progress: &Progress,
+    replacement: &Replacement,
+    why: &str,
+) -> Option<Block> {
     let imported = progress.imported.as_ref().filter(|_| !progress.adopts);
     let object = imported.or(node.current().filter(|object| is_only_observed(object)))?;
     let is_shown_first = input.options.destroy_orphans;
@@ -306,6 +312,15 @@ fn replaced_import(input: &PlanInput<'_>, node: Node<'_>, progress: &Progress, w
         None => ("observed object", spec.name("config"), ""),
     };
     let what = format!("the {which} would be replaced: {why}");
+    if matches!(replacement, Replacement::Requested) {
+        let (name, annotation) = (&node.address.name, api::REPLACE_REQUESTED_AT);
+        let hint = format!(
+            "remove the annotation from the manifest and the Resource: `kubectl annotate pres {name} {annotation}-`; to \
+             replace the object, set it again when Purlin manages it"
+        );
+        let at = Path::default().name("metadata").name("annotations").name(annotation);
+        return Some(Block::broken(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at)));
+    }
     let hint = format!(
         "{correct}change `spec.config` to match the object; to replace it, change `spec.config` when Purlin manages it"
     );

@@ -296,6 +296,12 @@ fn an_object_that_was_only_observed_is_not_replaced_by_the_plan_that_begins_to_m
         &format!("want a input=2 force=1\n{observed}\noption cluster"),
         expect!["a Update {force=1 id=A input=2 output=?}"],
     );
+    check(
+        &format!("want a input=1 force=1 request=today\n{observed}\noption cluster"),
+        expect![[r#"
+        a Blocked IdentityConflict: metadata.annotations["purlin.dev/replace-requested-at"]: the observed object would be replaced: it is requested (hint: remove the annotation from the manifest and the Resource: `kubectl annotate pres a purlin.dev/replace-requested-at-`; to replace the object, set it again when Purlin manages it)
+        error a IdentityConflict"#]],
+    );
     // The plan that holds it does not record that the manifest no longer keeps it: the next one must hold it too.
     let plan = Fixture::parse(&format!("want a input=1 force=2\n{observed}\noption cluster")).plan();
     assert!(plan.prepared.is_empty());
