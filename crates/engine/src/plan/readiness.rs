@@ -2,9 +2,11 @@
 //! would if they were new too, and what depends on an object that is being deleted waits until that is created again.
 
 use super::decision::{Block, Decision};
+use super::drift;
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
 use super::preflight::field_naming;
+use crate::load::DriftAction;
 use model::{Action, Diagnostic, Health, Reason};
 
 /// The block of an object that is being deleted although its Resource exists. Nothing can be done with it until it is
@@ -12,14 +14,18 @@ use model::{Action, Diagnostic, Health, Reason};
 pub(super) fn terminating(input: &PlanInput<'_>, node: Node<'_>, read: Option<&Health>) -> Option<Block> {
     let health = read.or_else(|| input.options.health.get(node.address))?;
     let Health::Terminating(finalizers) = health else { return None };
-    let mut diagnostic = Diagnostic::error(node.address, Reason::Terminating, health.to_string());
-    diagnostic = match finalizers.is_empty() {
-        true => diagnostic.hint("wait: Purlin creates the object again when it is gone"),
-        false => diagnostic.hint(
-            "the controllers of the finalizers must remove them; Purlin creates the object again when it is gone",
-        ),
+    let what = Diagnostic::error(node.address, Reason::Terminating, health.to_string());
+    let then = match drift::action(node) {
+        DriftAction::Correct if finalizers.is_empty() => {
+            return Some(Block::held(what.because("Purlin creates the object again when it is gone")));
+        }
+        DriftAction::Correct => "Purlin creates the object again when it is gone",
+        DriftAction::Report | DriftAction::Ignore => {
+            "set `spec.drift.action: Correct` to create the object again when it is gone"
+        }
     };
-    Some(Block::held(diagnostic))
+    let others = if finalizers.is_empty() { "" } else { "the controllers of the finalizers must remove them; " };
+    Some(Block::held(what.hint(format!("{others}{then}"))))
 }
 
 /// Blocks a change that must wait for a dependency: the create of a new object until the dependency is ready, and every

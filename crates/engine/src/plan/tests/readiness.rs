@@ -60,11 +60,16 @@ fn an_object_that_is_being_deleted_is_not_changed_or_replaced_and_its_own_destro
          have a force=1
          health a terminating
          have gone
-         health gone terminating",
+         health gone terminating
+         want reported drift=report
+         have reported
+         health reported terminating",
         expect![[r#"
             a Blocked Terminating: it is being deleted, and the finalizer `a/b` keeps it (hint: the controllers of the finalizers must remove them; Purlin creates the object again when it is gone)
             gone Destroy (no longer configured)
-            error a Terminating"#]],
+            reported Blocked Terminating: it is being deleted, and the finalizer `a/b` keeps it (hint: the controllers of the finalizers must remove them; set `spec.drift.action: Correct` to create the object again when it is gone)
+            error a Terminating
+            error reported Terminating"#]],
     );
 }
 
