@@ -15,7 +15,7 @@ use super::{Command, Reconciler, ReportSubject};
 use crate::execute::{HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
 use engine::plan::ObjectBlock;
-use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Severity, Step, Stored};
+use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Record, Severity, Step, Stored};
 
 /// How long the watch may take to show that this process has removed the annotation of a Resource.
 const MARKS_SHOWN: Duration = Duration::from_secs(1);
@@ -226,7 +226,8 @@ impl Reconciler {
             tracing::debug!(namespace = &**self.namespace(), step = step.id(), ?took, "finished");
             let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
             let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
-            self.report_finished(step, adopted, id.as_deref());
+            let made = stored.as_ref().map_or_else(|| step.clone(), |stored| made_by(step, &stored.record));
+            self.report_finished(&made, adopted, id.as_deref());
         }
         if own.is_none() && before.is_some() {
             self.object_removed();
@@ -428,5 +429,19 @@ impl Reconciler {
                 known.shared = resource.clone();
             }
         }
+    }
+}
+
+/// The step that a step has completed: a wait ends the create or the update that has made its object, whose event was not
+/// reported yet. `before` is the record when the step ended.
+fn made_by(step: &Step, before: &Record) -> Step {
+    let readiness = before.current.as_ref().and_then(|object| object.readiness);
+    match readiness.filter(|_| step.operation == Operation::Wait) {
+        Some(readiness) if readiness.is_new => {
+            let replaces = readiness.deposed.is_some() || before.replacement_pending;
+            Step { operation: Operation::Create, replaces, ..step.clone() }
+        }
+        Some(_) => Step { operation: Operation::Update, ..step.clone() },
+        None => step.clone(),
     }
 }

@@ -90,6 +90,8 @@ async fn a_status_during_the_wait_shows_what_is_recorded_as_after_a_restart() {
     assert_eq!(shown(&bench), waits, "a plan during the wait changes nothing");
     bench.world.release("ready");
     bench.run_until("the object", |bench| bench.ready("a").1 == "True Available").await;
+    let created = bench.log.iter().filter(|line| line.ends_with("event a Created")).count();
+    assert_eq!(created, 1, "{:?}", bench.log);
 
     let object = bench.reconciler.records()[&Address::single("a")].record.current.clone().unwrap();
     bench.world.put(object.id().unwrap(), &object.value.with("value", Value::from(2)));
