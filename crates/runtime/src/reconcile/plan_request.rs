@@ -55,8 +55,10 @@ impl PlanResult {
 #[derive(Debug, Default)]
 pub(super) struct PlanScope {
     pub(super) names: BTreeSet<Arc<str>>,
-    /// The components of `names`.
+    /// The components of `names`. A running plan can join several, which must be planned together until it ends.
     pub(super) components: Vec<BTreeSet<Arc<str>>>,
+    /// The same without what only a running plan joins. Users decide on each of these.
+    pub(super) connected: Vec<BTreeSet<Arc<str>>>,
     /// Whether planning calls providers, which may be slow.
     pub(super) asks_providers: bool,
 }
@@ -123,7 +125,7 @@ impl PlanRequest {
         let pipeline::OrderedPlan { plan, config, moves, .. } = ordered;
         let mut blocks: Vec<(Address, ObjectBlock)> = Vec::new();
         self.approved = approvals.second_halves(salt, plan, config, &self.recorded);
-        for component in &self.scope.components {
+        for component in &self.scope.connected {
             // After the moves, the component is planned again.
             if moves.iter().any(|one| component.contains(&one.from.name)) {
                 continue;

@@ -154,6 +154,7 @@ impl Reconciler {
             scope.asks_providers = !own.is_empty();
             component.iter().for_each(|name| _ = waiting.remove(name));
             scope.names.extend(component.iter().cloned());
+            scope.connected.extend(self.connected_parts(&component));
             scope.components.push(component);
         }
         waiting.append(&mut others);
@@ -190,6 +191,18 @@ impl Reconciler {
     /// The current component, including everything that a running plan has joined to it.
     fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
         self.whole_components(&self.index, [name])
+    }
+
+    /// The parts of a component that a running plan joins.
+    fn connected_parts(&self, component: &BTreeSet<Arc<str>>) -> Vec<BTreeSet<Arc<str>>> {
+        let mut left = component.clone();
+        let mut parts = Vec::new();
+        while let Some(name) = left.pop_first() {
+            let part = self.index.component([name]);
+            left.retain(|name| !part.contains(name));
+            parts.push(part);
+        }
+        parts
     }
 
     /// The components of these names, as [`Self::whole_component`].

@@ -181,6 +181,31 @@ async fn an_update_waits_with_its_dependents_until_its_plan_is_approved() {
     assert_eq!(bench.plans.len(), 2, "the way back waits for an approval of its own: {:?}", bench.plans.keys());
 }
 
+/// A plan covers what became due together, whether it is connected or not.
+#[tokio::test(start_paused = true)]
+async fn objects_without_a_connection_are_approved_apart_while_a_plan_of_both_runs() {
+    let mut bench = Bench::new();
+    let answers = vec![ScriptedOutcome::Hold("created".to_owned())];
+    bench.world.script(ScriptLine { on: "c".to_owned(), operation: Operation::Create, answers });
+    for manifest in [guarded("a", 1, &["Update"]), guarded("b", 1, &["Update"]), thing("c", 1)] {
+        bench.observe(manifest, 1);
+    }
+    bench.react(Signal::Started);
+    let exist = |bench: &Bench| bench.value("a").is_some() && bench.value("b").is_some();
+    bench.run_until("the objects", exist).await;
+    for name in ["a", "b"] {
+        bench.observe(guarded(name, 2, &["Update"]), 2);
+    }
+    bench.react(Signal::Wake);
+    let is_covered = |bench: &Bench, name: &str| {
+        bench.plans.values().any(|plan| {
+            let mut changes = plan.status.changes.iter().map(|change| change.address.to_string());
+            changes.next().as_deref() == Some(name) && changes.next().is_none()
+        })
+    };
+    bench.run_until("a Plan of each", |bench| is_covered(bench, "a") && is_covered(bench, "b")).await;
+}
+
 #[tokio::test]
 async fn a_destroy_waits_for_its_approval() {
     let mut bench = created(&[guarded("a", 1, &["Destroy"])]).await;
