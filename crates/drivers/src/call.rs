@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::Warnings;
 use super::provider::ProcessMask;
@@ -29,6 +30,8 @@ pub struct CallContext {
     pub warnings: Warnings,
     /// Why an `apply` call has not returned yet.
     pub delay: CallDelay,
+    /// Asks an `apply` call to return early.
+    pub stop: StopRequest,
     /// The values that the expressions of the object read. Their secrets are masked in answers, as those of the
     /// arguments of a call.
     pub read: Arc<[Value]>,
@@ -55,6 +58,27 @@ impl CallDelay {
     /// `None` if the call waits for nothing but its response.
     pub fn get(&self) -> Option<String> {
         Some(lock(&self.0).0.clone()).filter(|what| !what.is_empty())
+    }
+}
+
+/// Asks a call that has no more effects, and only waits for other clients, to return. The next plan makes it again, and waits
+/// again. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct StopRequest(Arc<watch::Sender<bool>>);
+
+impl StopRequest {
+    pub fn request(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(crate) fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is requested.
+    pub(crate) async fn requested(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.0.subscribe().wait_for(|is_requested| *is_requested).await;
     }
 }
 
@@ -104,7 +128,8 @@ pub struct ApplyResponse {
     /// It is unknown whether the call took effect, because the callee died or did not respond. The intent stays open
     /// and recovery resolves it.
     pub outcome_unknown: bool,
-    /// A create returned early after a stop request (`Providers::stop`). The object may still be complete.
+    /// A create returned early after a stop request (`Providers::stop`): the object may still be complete. Or a destroy did
+    /// (`CallContext::stop`): the object still exists.
     pub interrupted: bool,
     /// The object exists but is not ready; [`Driver::wait_ready`] waits for it until this deadline.
     pub ready_by: Option<Timestamp>,

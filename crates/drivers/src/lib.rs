@@ -20,7 +20,7 @@ pub mod terraform_data;
 mod warnings;
 
 pub use arguments::unsupported_move;
-pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Masks, Observation, ReadinessError};
+pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Masks, Observation, ReadinessError, StopRequest};
 pub use contract::{
     CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport, ObjectChange, ObjectWatcher,
     SearchCreated, SearchResult, TakeOver, WatchedInstance,

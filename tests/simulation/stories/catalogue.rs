@@ -112,6 +112,7 @@ pub(super) const STORIES: &[Story] = stories![
     readiness::deployment_degrades,
     readiness::object_terminating,
     readiness::object_held_while_deleted,
+    readiness::replaced_object_held,
     readiness::restored_in_another_cluster,
     values::publish,
     values::publish_taken_away,

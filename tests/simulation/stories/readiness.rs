@@ -32,6 +32,18 @@ impl Play {
         one["message"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// The controllers of the finalizers of all ConfigMaps that are being deleted remove them.
+    fn let_go(&self) {
+        self.env.judge.note("the finalizers are removed");
+        self.env.cluster.with(|server, now| {
+            let all: Vec<_> = server.objects("", "configmaps").cloned().collect();
+            for object in all.iter().filter(|one| one.value["metadata"]["deletionTimestamp"].is_string()) {
+                let path = server.path_of(&object.value, true);
+                server.modify(now, &path, &json!({ "metadata": { "finalizers": null } }));
+            }
+        });
+    }
+
     fn uid(&self, address: &str) -> Option<String> {
         self.cluster_object(address).map(|object| object.uid().to_owned())
     }
@@ -144,6 +156,36 @@ pub(super) async fn object_held_while_deleted(play: &Play) {
         play.change("a", &json!({ "metadata": { "finalizers": null } }));
     }
     play.ends(&[]).await;
+}
+
+/// An immutable ConfigMap with a generated name, which a finalizer of another controller keeps, and which is replaced by a
+/// new one first.
+fn held_and_fixed(text: &str) -> Value {
+    let metadata = json!({ "generateName": "site-", "finalizers": ["example.com/hold"] });
+    let mut spec = config_map("site");
+    spec["config"]["manifest"]["metadata"] = metadata;
+    spec["config"]["manifest"]["data"] = json!({ "text": text });
+    spec["config"]["manifest"]["immutable"] = json!(true);
+    spec["lifecycle"] = json!({ "createBeforeDestroy": true });
+    spec
+}
+
+/// A finalizer keeps the old object of a replacement, which has created the new one. The status says so, also after a
+/// restart.
+pub(super) async fn replaced_object_held(play: &Play) {
+    play.apply("a", &held_and_fixed("v0"));
+    play.given().await;
+    play.apply("a", &held_and_fixed("v1"));
+    let says_why = || play.message("a", "Synced").contains("`example.com/hold`");
+    play.until("the status names the finalizer", says_why).await;
+    let before = play.message("a", "Synced");
+    play.roll().await;
+    play.pass(Duration::from_secs(20)).await;
+    let after = play.message("a", "Synced");
+    play.expect(&format!("the status is {before} again, and not {after}"), after == before);
+    play.until("the status names the finalizer", says_why).await;
+    play.let_go();
+    play.ends(&["a ConfigMap site-* text=v1"]).await;
 }
 
 /// Another client changes what Purlin has written, while it waits for the Pods: of a new Deployment, and of an updated one.

@@ -96,7 +96,9 @@ impl KubernetesObject {
             (Some(planned), None) => self.create(context, &request.config, planned).await,
             (Some(_), Some(prior)) => self.update(context, &request.config, prior).await,
         };
-        outcome.unwrap_or_else(|error| ApplyResponse { object: None, error: Some(error), ..ApplyResponse::default() })
+        let interrupted = request.planned.is_none() && context.stop.is_requested();
+        let failed = |error| ApplyResponse { error: Some(error), interrupted, ..ApplyResponse::default() };
+        outcome.unwrap_or_else(failed)
     }
 
     async fn create(
@@ -392,7 +394,8 @@ impl KubernetesObject {
         }
     }
 
-    /// Waits until the object is deleted or another object has its name.
+    /// Waits until the object is deleted or another object has its name. The wait has no effects, so it ends when the call
+    /// is asked to return.
     async fn wait_until_deleted(
         &self,
         context: &CallContext,
@@ -408,7 +411,12 @@ impl KubernetesObject {
             context.delay.set(format!("{target} is being deleted{}", held_by(&finalizers)));
             None
         };
-        match self.server.wait_for(place, Some(live), context.deadline, &mut watcher).await {
+        let ended = tokio::select! {
+            biased;
+            ended = self.server.wait_for(place, Some(live), context.deadline, &mut watcher) => ended,
+            () = context.stop.requested() => Err(RequestError::Timeout),
+        };
+        match ended {
             Ok(()) => Ok(()),
             Err(RequestError::Timeout) => Err(WaitError::NotDeleted(finalizers)),
             Err(failure) => Err(WaitError::Request(failure)),

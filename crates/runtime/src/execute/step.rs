@@ -79,7 +79,7 @@ pub(crate) struct StepTask {
     pub engine: Arc<Engine>,
     /// The latest desired states.
     pub desired: DesiredDigests,
-    /// Turns true when readiness waits must end.
+    /// Turns true when waits must end.
     pub stop: watch::Receiver<bool>,
     /// Whether a wait for readiness ends when the object has failed or its time limit has passed.
     pub limits_waits: bool,
@@ -121,7 +121,7 @@ pub(crate) enum RecordEffect {
     Unchanged,
     /// The desired state has changed, so nothing was done. Holds the record if an intent was reverted.
     Superseded(Option<Stored>),
-    /// The readiness wait was interrupted. The record says that the object is not ready.
+    /// The wait for readiness, or for the end of a destroyed object, was interrupted. The record says what to wait for.
     WaitInterrupted(Stored),
 }
 

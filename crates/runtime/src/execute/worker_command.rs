@@ -8,6 +8,7 @@ use model::Step;
 pub enum WorkerCommand {
     /// Start a step, which holds its permit. The worker answers with a [`StepEnd`](super::StepEnd).
     Start(Box<StepInput>, Permit),
-    /// End the readiness wait of a running step, also if it begins later.
+    /// End the wait of a running step for readiness, or for the end of an object that it has destroyed, also if it begins
+    /// later.
     EndWait(Step),
 }

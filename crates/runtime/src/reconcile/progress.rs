@@ -11,7 +11,7 @@ use super::planning::CRD_AGAIN;
 use super::summarize::{Note, StepState, step_note, waits_for_others};
 use super::time::Time;
 use super::tracked::{Hold, TrackedObject};
-use super::{Command, Reconciler, ReportSubject};
+use super::{Command, Phase, Reconciler, ReportSubject};
 use crate::execute::{HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
 use engine::plan::ObjectBlock;
@@ -190,18 +190,21 @@ impl Reconciler {
         let desired_digest = tracked.desired_digest;
         let start = StepStart { step: step.clone(), at: self.now.time, desired_digest, shared_fingerprint };
         self.index.begin(address, Work::Step(start));
-        if desired_digest != self.index.desired_digest(&address.name) {
+        let is_outdated = desired_digest != self.index.desired_digest(&address.name);
+        if is_outdated && !step.operation.removes() {
             self.commands.push(Command::Execute(WorkerCommand::EndWait(step.clone())));
         }
         self.set_state(step, StepState::Running);
     }
 
-    /// A step was withdrawn because the desired state has changed, or its wait for readiness was ended. The object is
-    /// planned again.
+    /// A step was withdrawn because the desired state has changed, or its wait was ended. The object is planned again.
     fn step_withdrawn(&mut self, step: &Step, written: Written) {
         let address = &step.address;
         self.index.end(address, written);
-        self.set_state(step, StepState::Waiting);
+        // After a shutdown it still waits for the same.
+        if self.phase == Phase::Active {
+            self.set_state(step, StepState::Waiting);
+        }
         self.touch(&address.name);
         self.replan_component(step);
     }

@@ -361,7 +361,7 @@ impl Reconciler {
             dependencies: &tracked.dependencies,
             steps: &tracked.steps,
             health: tracked.known_health(),
-            awaits_plan: tracked.awaits_plan(),
+            awaits_plan: tracked.current_awaits_plan(),
             waiting_for,
             last_failure: tracked.last_failure.as_deref(),
             remarks: tracked.warnings.as_ref().map(|warnings| &warnings.remarks),

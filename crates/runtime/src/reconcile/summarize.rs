@@ -136,7 +136,7 @@ pub struct ObjectInput<'a> {
     /// The steps of the plan that is being executed.
     pub steps: &'a Steps<StepState>,
     pub health: KnownHealth<'a>,
-    /// A step was running when the plan was computed, and no plan covers its outcome yet.
+    /// A step of the current object was running when the plan was computed, and no plan covers its outcome yet.
     pub awaits_plan: bool,
     pub waiting_for: &'a [Step],
     /// The message of the last failed step, while it is tried again.

@@ -32,6 +32,8 @@ pub(super) struct TrackedObject {
     pub(super) in_flight: bool,
     /// That step has ended, or another client has changed the object during its step, and no plan covers this yet.
     needs_replan: bool,
+    /// That step only concerns a deposed object.
+    leaves_current: bool,
     /// The desired digest of the last plan.
     pub(super) desired_digest: u64,
     /// What it was warned of. Most objects have no warnings.
@@ -159,6 +161,7 @@ impl TrackedObject {
         let earlier = std::mem::take(&mut self.steps);
         self.repeated = None;
         self.in_flight = nodes.iter().any(|(_, is_running)| *is_running);
+        self.leaves_current = !nodes.iter().any(|(step, is_running)| *is_running && step.deposed.is_none());
         self.needs_replan = false;
         for (step, is_running) in nodes {
             let delayed = earlier.get(&step).filter(|state| matches!(state, StepState::Delayed { .. }));
@@ -190,12 +193,18 @@ impl TrackedObject {
     pub(super) fn require_reading(&mut self, is_required: bool) {
         self.unread = is_required;
         self.needs_replan |= is_required;
+        self.leaves_current &= !is_required;
     }
 
     /// Whether the last plan is incomplete for this object: steps of an earlier plan were running when it was computed, or
     /// another client has changed the object since.
     pub(super) fn awaits_plan(&self) -> bool {
         self.needs_replan || self.in_flight
+    }
+
+    /// The same for its current object.
+    pub(super) fn current_awaits_plan(&self) -> bool {
+        self.awaits_plan() && !self.leaves_current
     }
 
     /// Whether a step is waiting or running.
@@ -319,6 +328,21 @@ mod tests {
         tracked.set(&step, StepState::Running);
         tracked.set(&step, StepState::Finished);
         assert!(!tracked.is_open());
+    }
+
+    #[test]
+    fn the_destroy_of_a_deposed_object_leaves_the_plan_of_the_current_one_complete() {
+        let deposed = model::DeposedKey(1);
+        let operation = model::Operation::Destroy;
+        let step = Step { address: Address::single("a"), deposed: Some(deposed), operation, replaces: false };
+        let mut tracked = TrackedObject::default();
+        tracked.set_steps(vec![(step.clone(), true)]);
+        assert!(tracked.awaits_plan() && !tracked.current_awaits_plan());
+        assert!(tracked.end_in_flight() && tracked.awaits_plan() && !tracked.current_awaits_plan());
+        tracked.require_reading(true);
+        assert!(tracked.current_awaits_plan(), "another client has changed the current object");
+        tracked.set_steps(vec![(Step { deposed: None, ..step.clone() }, true), (step, true)]);
+        assert!(tracked.current_awaits_plan());
     }
 
     #[test]

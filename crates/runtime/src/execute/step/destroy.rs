@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::finalize::check_replacement;
 use super::{
     ApplyResult, RecordEffect, StepError, StepTask, apply, hooks, outcome, refreshed_object, require_outcome,
-    with_awaits_postconditions, write_result,
+    with_awaits_postconditions, without_intent, write_result,
 };
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, publish};
@@ -61,9 +61,42 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     task.check_still_desired(&before).await?;
     let context = task.context(&object, timeout, before.record.intent.as_deref());
     let planned = if removed.replacement_follows { task.prepared()?.destroy_private.clone() } else { Arc::default() };
-    let called = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object, planned).await;
-    let ApplyResult { response, before } = called;
+    let call = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object, planned);
+    let ApplyResult { response, before } = until_stopped(task, &context, call).await;
+    if response.interrupted {
+        return Err(interrupted(task, &before).await?);
+    }
     record_destroy_result(&task.engine, &before, removed, response, ChangeOutcome::Succeeded).await
+}
+
+/// Asks the call to return at a shutdown. A run waits for its end, as for that of any call.
+async fn until_stopped(
+    task: &StepTask,
+    context: &CallContext,
+    call: impl Future<Output = ApplyResult> + Send,
+) -> ApplyResult {
+    tokio::pin!(call);
+    let mut stop = task.stop.clone();
+    let called = tokio::select! {
+        biased;
+        called = &mut call => Some(called),
+        _ = stop.wait_for(|stop| *stop), if !task.limits_waits => None,
+    };
+    match called {
+        Some(called) => called,
+        None => {
+            context.stop.request();
+            call.await
+        }
+    }
+}
+
+/// The object is still being destroyed, which the next plan waits for again, also after a restart.
+async fn interrupted(task: &StepTask, before: &Stored) -> Result<StepError, StepError> {
+    let stored = write_result(&task.engine, before, without_intent(&before.record)).await?;
+    let message = "the object still exists; the next plan waits again until it does not".to_owned();
+    let failure = Failure { reason: Reason::Progressing, message, retryable: true };
+    Ok(StepError { effect: RecordEffect::WaitInterrupted(stored), failure })
 }
 
 pub(super) async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
