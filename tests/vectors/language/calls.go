@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 
@@ -35,14 +34,7 @@ func writeCalls(j *judge, lines *json.Encoder) {
 	for _, text := range j.longTexts() {
 		j.writeCall(lines, "base64gzip", []cty.Value{cty.StringVal(text)})
 	}
-	names := []string{}
-	for name := range j.functions {
-		if !strings.Contains(name, "::") && !slices.Contains(unpredictable, name) {
-			names = append(names, name)
-		}
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range j.functionNames() {
 		for range 60 {
 			j.writeCall(lines, name, j.arguments(name))
 		}

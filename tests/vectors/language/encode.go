@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"sort"
@@ -21,7 +22,8 @@ func encode(value cty.Value) *Value {
 	if err != nil {
 		panic(err)
 	}
-	return &Value{ty, data(value)}
+	// An empty tuple that comes from a unification has no list of types.
+	return &Value{bytes.ReplaceAll(ty, []byte(`["tuple",null]`), []byte(`["tuple",[]]`)), data(value)}
 }
 
 // data has null, strings for strings and numbers, bools, arrays, objects as {"o": ...}, unknown places as {"?": ...} with

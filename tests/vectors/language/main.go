@@ -4,6 +4,7 @@
 //
 //	go run . calls | gzip -9n > calls.jsonl.gz
 //	go run . expressions | gzip -9n > expressions.jsonl.gz
+//	go run . operations | gzip -9n > operations.jsonl.gz
 //	go run . constraints | gzip -9n > constraints.jsonl.gz
 //
 // The module stands under OpenTofu's own path because the function table is in an internal package there.
@@ -44,12 +45,14 @@ func main() {
 		writeCalls(judge, lines)
 	case "expressions":
 		writeExpressions(judge, lines)
+	case "operations":
+		writeOperations(judge, lines)
 	case "constraints":
 		writeConstraints(judge, lines)
 	case "functions":
 		writeFunctions(judge)
 	default:
-		panic("calls, expressions, constraints or functions")
+		panic("calls, expressions, operations, constraints or functions")
 	}
 }
 

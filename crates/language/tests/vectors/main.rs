@@ -7,6 +7,7 @@ mod constraints;
 mod directory;
 mod encoding;
 mod expressions;
+mod operations;
 
 use std::io::Read;
 use std::path::PathBuf;
