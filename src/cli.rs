@@ -7,7 +7,6 @@
 pub mod args;
 pub mod cluster;
 pub mod commands;
-pub mod configuration;
 pub mod dev;
 pub mod root_module;
 pub mod run;
@@ -117,9 +116,6 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn terraform_command(error: &clap::Error) -> Option<(&str, &'static str)> {
     let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let instead = match command.as_str() {
-        "output" => {
-            "`purlin apply` shows the outputs of a configuration; `purlin state show NAME` shows the values of an object"
-        }
         "console" => "`purlin plan` evaluates the expressions; `purlin state show NAME` shows values",
         "workspace" => "use a state file for each environment, and select it with --state: see docs/environments.md",
         "show" => "`purlin state show NAME` shows an object, and `purlin plan` a plan",
@@ -157,6 +153,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Import(args) => local_runtime()?.block_on(c::import::run(args, console)),
         // Planning must not delay the requests of the page.
         Command::Ui(args) => Builder::new_multi_thread().enable_all().build()?.block_on(c::ui::run(args, console)),
+        Command::Output(args) => c::output::run(args, console),
         Command::Migrate(args) => local_runtime()?.block_on(c::migrate::run(args, console)),
         Command::Approve(args) => local_runtime()?.block_on(c::decide::approve(args, console)),
         Command::Reject(args) => local_runtime()?.block_on(c::decide::reject(args, console)),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::builder::Resettable;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-pub use configuration::{BackendArgs, FmtArgs, InitArgs, LockFileMode, RootArgs};
+pub use configuration::{BackendArgs, FmtArgs, InitArgs, LockFileMode, OutputArgs, RootArgs};
 pub use controller::{ControllerArgs, Listening, LogFormat};
 pub use migrate::{MigrateArgs, StateExportArgs};
 pub use plugin::{LaunchHookArgs, LaunchPluginArgs, RunnerArgs};
@@ -114,9 +114,15 @@ pub enum Command {
     /// command prints a manifest that imports the object with the next apply.
     #[command(after_help = examples::IMPORT)]
     Import(ImportArgs),
-    /// Convert a Terraform or OpenTofu state to manifests and records.
+    /// Show the outputs of a Terraform configuration, as the last apply has recorded them.
     ///
-    /// No object is read or changed. A plan with the written manifests and records has no changes.
+    /// Nothing is evaluated. A sensitive output is shown only by its name, or as JSON.
+    #[command(after_help = examples::OUTPUT)]
+    Output(OutputArgs),
+    /// Take the objects of a Terraform or OpenTofu state over.
+    ///
+    /// Writes a record for each object of the state, at its address. The configuration stays as it is, and so does the state.
+    /// No object is read or changed. The next plan is the same as that of Terraform.
     #[command(after_help = examples::MIGRATE)]
     Migrate(MigrateArgs),
     /// Suspend the reconciliation of Resources in a cluster.

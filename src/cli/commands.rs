@@ -16,6 +16,7 @@ pub mod init;
 pub mod launch_hook;
 pub mod launch_plugin;
 pub mod migrate;
+pub mod output;
 pub mod plan;
 pub mod providers;
 pub mod runner;

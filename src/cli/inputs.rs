@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
+use super::outputs::{OutputChanges, RecordedScope};
 use engine::graph::ActionGraph;
 use engine::load::{self, Config, Coverage, Drift};
 use engine::plan::moves::{self, Move};
@@ -19,7 +20,7 @@ use model::{
 };
 use runtime::execute::{Adoption, Engine};
 use runtime::pipeline;
-use runtime::store::LastFailure;
+use runtime::store::{LastFailure, RecordedConfiguration};
 
 /// The desired and recorded state of one namespace.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,10 @@ pub struct Inputs {
     pub failures: BTreeMap<Address, LastFailure>,
     /// What the given sources cover.
     pub coverage: Coverage,
+    /// What is known of Terraform configurations beside their objects, by source.
+    pub configurations: BTreeMap<Arc<str>, RecordedConfiguration>,
+    /// The source of the Terraform configuration.
+    pub module: Option<Arc<str>>,
     /// Whether records without a Resource are orphans to destroy (files) or are kept (cluster).
     pub destroy_orphans: bool,
 }
@@ -64,10 +69,14 @@ pub struct PlanResult {
     pub other_sources: OtherSources,
     /// The recorded objects whose source has changed.
     pub new_sources: BTreeMap<Address, Arc<str>>,
+    /// The outputs of the Terraform configuration.
+    pub outputs: OutputChanges,
     /// Only records are changed, to match the objects that were read.
     pub refresh_only: bool,
     /// The objects are to be destroyed, as `purlin destroy` does.
     pub destroys: bool,
+    /// From which generated names and identifiers come.
+    pub seed: u64,
 }
 
 /// The objects of sources that are not given.
@@ -88,6 +97,8 @@ pub struct PlanParameters {
     pub running: Vec<RunningStep>,
     /// The maximum number of consecutive failed creations.
     pub max_failed_creates: Option<u32>,
+    /// That of an earlier plan, so that the same values are generated. `None`: a new one.
+    pub seed: Option<u64>,
 }
 
 impl PlanParameters {
@@ -106,6 +117,7 @@ impl Inputs {
         let destroys = purpose.mode == Mode::Destroy;
         let others = self.coverage.others(&self.recorded, destroys);
         let config = self.whole_config(destroys);
+        let seed = purpose.seed.unwrap_or_else(|| engine.random.number());
         let options = PlanOptions {
             mode: if planning.refresh_only { Mode::RefreshOnly } else { purpose.mode },
             refresh: self.refresh(planning.refresh, engine.clock.now()),
@@ -115,7 +127,7 @@ impl Inputs {
             indexed: self.indexed.clone(),
             rebuilt_indexes: self.rebuilt_indexes.clone(),
             running: purpose.running,
-            seed: engine.random.number(),
+            seed,
             namespace_value: self.namespace.clone(),
             destroy_orphans: self.destroy_orphans,
             max_failed_creates: purpose.max_failed_creates,
@@ -132,7 +144,31 @@ impl Inputs {
         };
         let other_sources = self.count_other_sources(&plan, &others, &new_sources);
         diagnostics.extend(self.other_manifests(&others, &new_sources));
-        Ok(PlanResult { plan, config, moves, graph, diagnostics, other_sources, new_sources, refresh_only, destroys })
+        let outputs = if destroys { OutputChanges::default() } else { self.output_changes(&plan, &config) };
+        Ok(PlanResult {
+            plan,
+            config,
+            moves,
+            graph,
+            diagnostics,
+            other_sources,
+            new_sources,
+            outputs,
+            refresh_only,
+            destroys,
+            seed,
+        })
+    }
+
+    fn output_changes(&self, plan: &Plan, config: &Config) -> OutputChanges {
+        let stored = self.module.as_ref().and_then(|source| self.configurations.get(source));
+        let stored = stored.map(|known| known.outputs.as_str()).unwrap_or_default();
+        let (recorded, readings, namespace) = (&self.recorded, &plan.readings, &self.namespace);
+        OutputChanges::new(
+            stored,
+            plan,
+            RecordedScope { config, recorded, readings, namespace, planned: &BTreeMap::new() },
+        )
     }
 
     /// Returns the configuration together with the recorded objects of sources that are not given.
@@ -358,6 +394,11 @@ impl PlanResult {
     /// Whether the plan changes anything other than the records of managed objects.
     pub fn has_changes(&self) -> bool {
         self.plan.changes.iter().any(Change::is_change)
+    }
+
+    /// Whether an apply would change anything that Terraform counts: objects, and the outputs of a configuration.
+    pub fn has_changes_with_outputs(&self) -> bool {
+        self.has_changes() || self.outputs.changes().next().is_some()
     }
 
     /// Whether the user must confirm the plan. For `--refresh-only`, changes of records need a confirmation too.

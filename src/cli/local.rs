@@ -85,6 +85,8 @@ pub struct DesiredState {
     pub coverage: Coverage,
     /// The Terraform configuration, whose objects are added when its providers can be asked.
     pub modules: Option<RootModule>,
+    /// The source of its objects.
+    pub module: Option<Arc<str>>,
 }
 
 impl DesiredState {
@@ -116,9 +118,9 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     // Without a state file, no object has its owner mark.
     let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
     let drivers = drivers(files, owner).await?;
-    let none = Recorded::default();
-    let recorded = snapshot.as_ref().map_or(&none, |snapshot| &snapshot.loaded.records);
-    let desired = with_modules(desired, &drivers, recorded).await;
+    let none = LoadedRecords::default();
+    let loaded = snapshot.as_ref().map_or(&none, |snapshot| &snapshot.loaded);
+    let desired = with_modules(desired, &drivers, loaded).await;
     let engine = view::planning_engine(drivers, limits);
     let Some(snapshot) = snapshot else {
         return Ok(View { engine, inputs: merge_inputs(desired, LoadedRecords::default()) });
@@ -219,7 +221,7 @@ pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     let drivers = drivers(files, state.owner()).await?;
     let directory = hook_directory(files, &loaded.given);
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
-    let desired = with_modules(desired, &engine.drivers, &loaded.records).await;
+    let desired = with_modules(desired, &engine.drivers, &loaded).await;
     Ok(LockedState { engine, desired, loaded, state })
 }
 
@@ -240,7 +242,7 @@ pub async fn open_for_saved_plan(
     let directory = hook_directory(files, &loaded.given);
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let mut inputs = self::merge_inputs(with_modules(desired, &drivers, &loaded.records).await, loaded);
+    let mut inputs = self::merge_inputs(with_modules(desired, &drivers, &loaded).await, loaded);
     check(&inputs)?;
     inputs.hold_open_intents(INTERRUPTED);
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
@@ -328,13 +330,14 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
     if let Some(module) = &module {
         desired.digest = Sha256::digest([desired.digest, module.digest].concat()).into();
     }
+    desired.module = module.as_ref().map(|module| module.source().clone());
     desired.modules = module;
 }
 
 /// Adds the objects of the Terraform configuration to the desired state.
-async fn with_modules(mut desired: DesiredState, drivers: &Registry, recorded: &Recorded) -> DesiredState {
+async fn with_modules(mut desired: DesiredState, drivers: &Registry, loaded: &LoadedRecords) -> DesiredState {
     if let (Some(module), Some(providers)) = (desired.modules.take(), drivers.providers()) {
-        let unusable = match module.in_state(recorded) {
+        let unusable = match module.in_state(loaded) {
             Some(problem) => vec![problem],
             None => module.add_to(&mut desired.config, providers).await,
         };
@@ -366,7 +369,7 @@ fn read_with_records(files: &Files) -> (DesiredState, Result<Option<Snapshot>, S
 }
 
 pub fn merge_inputs(desired: DesiredState, loaded: LoadedRecords) -> Inputs {
-    let DesiredState { config, namespace, problems, digest, coverage, .. } = desired;
+    let DesiredState { config, namespace, problems, digest, coverage, module, .. } = desired;
     let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
     let config = Arc::new(config);
     let (recorded, reads, failures) = (loaded.records, loaded.reads, loaded.failures);
@@ -383,6 +386,8 @@ pub fn merge_inputs(desired: DesiredState, loaded: LoadedRecords) -> Inputs {
         failures,
         coverage,
         destroy_orphans,
+        configurations: loaded.configurations,
+        module,
         ..Inputs::default()
     }
 }

@@ -1,19 +1,143 @@
 //! The outputs of a Terraform configuration, as Terraform shows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use cty::json;
+use drivers::provider::values::to_unmarked_model;
 use engine::load::{Config, Output, Scope};
-use model::{Address, ReadResult, Recorded, Text, Value};
+use engine::plan::Plan;
+use engine::plan::render::{Detail, nodes, tree};
+use model::{Action, Address, Change, ReadResult, Recorded, Text, Value};
 
 /// The outputs with the values of records and of data sources.
 pub fn recorded(config: &Config, recorded: &Recorded, readings: &Readings, namespace: &Value) -> Vec<Output> {
     let Some(program) = &config.program else { return Vec::new() };
-    program.outputs(&RecordedScope { config, recorded, readings, namespace })
+    program.outputs(&RecordedScope { config, recorded, readings, namespace, planned: &BTreeMap::new() })
+}
+
+/// The outputs before and after a plan.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct OutputChanges {
+    /// As the last apply has recorded them.
+    before: BTreeMap<Arc<str>, Value>,
+    /// As far as they are known.
+    after: BTreeMap<Arc<str>, Value>,
+}
+
+/// How an output changes.
+pub struct OutputChange<'c> {
+    pub name: &'c Arc<str>,
+    pub before: Option<&'c Value>,
+    pub after: Option<&'c Value>,
+}
+
+impl OutputChanges {
+    /// The changes of a plan that `stored` outputs are compared with. An output with an error stays as it is.
+    pub fn new(stored: &str, plan: &Plan, scope: RecordedScope<'_>) -> Self {
+        let Some(program) = &scope.config.program else { return Self::default() };
+        let before: BTreeMap<Arc<str>, Value> = from_state(stored)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|one| (one.name.into(), if one.is_sensitive { one.value.into_sensitive() } else { one.value }))
+            .collect();
+        let current = plan.changes.iter().filter(|change| change.deposed.is_none());
+        let planned = current
+            .map(|change| {
+                let known = change.after.as_ref().or(change.before.as_ref());
+                (change.address.clone(), known.cloned().unwrap_or(Value::Unknown))
+            })
+            .collect();
+        let outputs = program.outputs(&RecordedScope { planned: &planned, ..scope });
+        let after = outputs.into_iter().filter_map(|Output { name, value, .. }| {
+            let value = value.or_else(|| before.get(&name).cloned())?;
+            (*value.unmarked() != Value::Null).then_some((name, value))
+        });
+        Self { after: after.collect(), before }
+    }
+
+    /// The outputs that differ, by name. A value that only becomes sensitive, or no longer is, differs too.
+    pub fn changes(&self) -> impl Iterator<Item = OutputChange<'_>> {
+        let names: BTreeSet<&Arc<str>> = self.before.keys().chain(self.after.keys()).collect();
+        let all = names.into_iter().map(|name| OutputChange {
+            name,
+            before: self.before.get(name),
+            after: self.after.get(name),
+        });
+        all.filter(|change| change.before != change.after)
+    }
+
+    /// Writes the outputs that change, if there are any.
+    pub fn write(&self, detail: Detail, text: &mut Text) {
+        if self.changes().next().is_none() {
+            return;
+        }
+        text.put("Changes to Outputs:").end_line();
+        let all = |side: fn(&OutputChange<'_>) -> Option<Value>| {
+            let entries = self.changes().filter_map(|change| Some((change.name.clone(), side(&change)?)));
+            Some(Value::map(entries.collect::<Vec<_>>()))
+        };
+        let change = Change {
+            before: all(|change| change.before.cloned()),
+            after: all(|change| change.after.cloned()),
+            ..Change::plain(Address::single("outputs"), "", Action::Update)
+        };
+        tree::write(&nodes(&change, detail), 0, text);
+        text.end_line();
+    }
 }
 
 /// What was read of data sources.
 pub type Readings = BTreeMap<Address, Arc<ReadResult>>;
+
+/// The outputs in the form of a Terraform state. `None`: one of them is not known, because its objects wait or have errors.
+pub fn to_state(outputs: &[Output]) -> Option<String> {
+    let mut members = Vec::new();
+    for Output { name, value, ty } in outputs {
+        let value = value.as_ref().filter(|value| !value.has_unknown())?;
+        if *value.unmarked() == Value::Null {
+            continue;
+        }
+        let sensitive = if value.has_sensitive() { ",\"sensitive\":true" } else { "" };
+        let text = value.without_marks().to_json_text();
+        members.push(format!("{}:{{\"value\":{text},\"type\":{ty}{sensitive}}}", Json::from(&**name)));
+    }
+    Some(format!("{{{}}}", members.join(",")))
+}
+
+/// An output as a state file has it.
+pub struct StoredOutput {
+    pub name: String,
+    /// Not marked.
+    pub value: Value,
+    /// The value as JSON, with all digits of numbers.
+    pub json: String,
+    /// The type as JSON.
+    pub ty: String,
+    pub is_sensitive: bool,
+}
+
+/// Reads the outputs in the form of a Terraform state.
+///
+/// # Errors
+/// They are in another form.
+pub fn from_state(outputs: &str) -> Result<Vec<StoredOutput>, String> {
+    let error = |error: cty::Error| error.to_string();
+    let one = |(name, text): (String, &str)| {
+        let members: BTreeMap<String, &str> = json::members(text).map_err(error)?.into_iter().collect();
+        let member = |name: &str| members.get(name).copied().ok_or_else(|| format!("it has no `{name}`"));
+        let (json, ty) = (member("value")?, member("type")?);
+        let read = cty::Type::from_json(ty.as_bytes()).map_err(error)?;
+        let value = json::decode(json.as_bytes(), &read, json::UnsupportedAttributes::Reject).map_err(error)?;
+        let (json, ty) = (json.to_owned(), ty.to_owned());
+        let is_sensitive = members.get("sensitive").is_some_and(|text| *text == "true");
+        Ok(StoredOutput { name, value: to_unmarked_model(&value), json, ty, is_sensitive })
+    };
+    json::members(if outputs.is_empty() { "{}" } else { outputs }).map_err(error)?.into_iter().map(one).collect()
+}
 
 /// Writes the outputs, if there are any. As in Terraform, one that is null is as if it were not there.
 pub fn write(outputs: &[Output], text: &mut Text) {
@@ -30,7 +154,7 @@ pub fn write(outputs: &[Output], text: &mut Text) {
 }
 
 /// A value in the syntax of the configuration. What is null in an object is shown, and what is sensitive is not.
-fn shown(value: &Value, depth: usize) -> String {
+pub fn shown(value: &Value, depth: usize) -> String {
     let indent = "  ".repeat(depth + 1);
     let end = "  ".repeat(depth);
     match value {
@@ -54,17 +178,23 @@ fn shown(value: &Value, depth: usize) -> String {
 }
 
 /// The values of records. What has none is not known.
-struct RecordedScope<'a> {
-    config: &'a Config,
-    recorded: &'a Recorded,
-    readings: &'a Readings,
-    namespace: &'a Value,
+pub struct RecordedScope<'a> {
+    pub config: &'a Config,
+    pub recorded: &'a Recorded,
+    pub readings: &'a Readings,
+    /// The variable `ns` of expressions.
+    pub namespace: &'a Value,
+    /// The values that objects will have, instead of the recorded ones.
+    pub planned: &'a BTreeMap<Address, Value>,
 }
 
 impl RecordedScope<'_> {
     fn value(&self, address: &Address) -> Option<Value> {
         if let Some(reading) = self.readings.get(address) {
             return Some(reading.value.clone());
+        }
+        if let Some(planned) = self.planned.get(address) {
+            return Some(planned.clone());
         }
         Some(self.recorded.get(address)?.record.current.as_ref()?.value.clone())
     }
@@ -96,7 +226,7 @@ mod tests {
 
     #[test]
     fn outputs_are_shown_as_in_a_configuration() {
-        let output = |name: &str, value| Output { name: name.into(), value };
+        let output = |name: &str, value| Output { name: name.into(), value, ty: "\"dynamic\"".into() };
         let list = Value::list([Value::from("a\"b"), Value::list([Value::from(1)]), Value::list([])]);
         let map = Value::map([("k", Value::Null), ("s", Value::from("x").into_sensitive())]);
         let outputs = [
@@ -127,5 +257,28 @@ mod tests {
             wrong = (error)
         "#]]
         .assert_eq(text.as_str());
+    }
+
+    #[test]
+    fn outputs_come_back_from_a_state_file() {
+        let output = |name: &str, value, ty: &str| Output { name: name.into(), value, ty: ty.into() };
+        let number = Value::Number(model::Number::parse("12345678901234567890.5").unwrap());
+        let outputs = [
+            output("n", Some(number.clone()), "\"number\""),
+            output("s", Some(Value::map([("k", Value::from("x").into_sensitive())])), r#"["object",{"k":"string"}]"#),
+            output("none", Some(Value::Null), "\"string\""),
+        ];
+        let text = to_state(&outputs).unwrap();
+        let read = from_state(&text).unwrap();
+        let fields = |at: usize| (&*read[at].name, &*read[at].json, read[at].is_sensitive);
+        assert_eq!(read.len(), 2, "{text}");
+        assert_eq!((fields(0), &read[0].value), (("n", "12345678901234567890.5", false), &number));
+        assert_eq!(fields(1), ("s", r#"{"k":"x"}"#, true));
+        assert_eq!(
+            to_state(&[output("u", Some(Value::Unknown), "\"string\"")]),
+            None,
+            "what is not known is not recorded"
+        );
+        assert!(from_state("").unwrap().is_empty() && from_state("{\"o\": {}}").is_err());
     }
 }

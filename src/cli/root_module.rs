@@ -14,8 +14,9 @@ use drivers::{Preparation, Providers};
 use engine::load::{Config, ProviderSpec, SourcePaths};
 use language::{FileError, Files as ModuleFiles};
 use model::text::counted;
-use model::{Diagnostic, DriverError, Provider, Reason, Recorded, Severity, Stored};
+use model::{Diagnostic, DriverError, Provider, Reason, Severity, Stored};
 use modules::{Disk, ModuleError};
+use runtime::store::LoadedRecords;
 use terraform::{Origin, Schemas, Terraform};
 
 /// The values of variables that the command line gives.
@@ -47,7 +48,7 @@ pub struct Read {
 }
 
 /// Where Terraform keeps its state.
-const STATE: &str = "terraform.tfstate";
+pub const STATE: &str = "terraform.tfstate";
 
 /// A file is not longer than that.
 const MAX_FILE: u64 = 64 << 20;
@@ -145,32 +146,53 @@ impl RootModule {
         self.required.values().map(|spec| spec.provider.clone()).collect()
     }
 
+    /// The source of its objects, as records have it.
+    pub fn source(&self) -> &Arc<str> {
+        &self.origin.source
+    }
+
     /// The problem of objects that are only in a state of Terraform. Purlin has no records of them, and would create them again.
-    pub fn in_state(&self, recorded: &Recorded) -> Option<Diagnostic> {
+    pub fn in_state(&self, loaded: &LoadedRecords) -> Option<Diagnostic> {
         let is_own = |stored: &Stored| stored.record.source.as_ref() == Some(&self.origin.source);
-        if recorded.values().any(is_own) {
+        if loaded.records.values().any(is_own) {
             return None;
         }
         let content = read_file(&self.directory.join(STATE)).ok()?;
         let state: serde_json::Value = serde_json::from_slice(&content).ok()?;
         let has_objects = state["resources"].as_array()?.iter().any(|one| one["mode"] == "managed");
+        // The objects were taken over, and are destroyed since.
+        let is_taken_over = loaded.configurations.get(&self.origin.source).is_some_and(|known| {
+            state["lineage"] == *known.lineage && state["serial"].as_u64().is_some_and(|serial| serial <= known.serial)
+        });
         let what = format!(
             "{}{STATE} has objects that Purlin has no records of, and would create again",
             self.origin.directory
         );
-        let hint =
-            "write an `import` block for each of them, or convert them with `purlin migrate`; then move the file away";
-        has_objects.then(|| Diagnostic::general(Reason::SourceIncomplete, what).hint(hint))
+        let hint = format!("take them over with `{}`", command("migrate", &self.directory));
+        (has_objects && !is_taken_over).then(|| Diagnostic::general(Reason::SourceIncomplete, what).hint(hint))
     }
 
-    /// Adds the objects to the desired state. The providers are installed and started for their schemas; returns why one cannot
-    /// be used, and then adds none.
+    /// Adds the objects to the desired state. Returns why they cannot be known, and then adds none.
     pub async fn add_to(self, config: &mut Config, providers: &Arc<Providers>) -> model::Diagnostics {
+        match self.program(providers).await {
+            Ok(program) => {
+                config.add_program(program);
+                Vec::new()
+            }
+            Err(problems) => problems,
+        }
+    }
+
+    /// The configuration as a program. The providers are installed and started for their schemas.
+    ///
+    /// # Errors
+    /// Why a provider cannot be used.
+    pub async fn program(self, providers: &Arc<Providers>) -> Result<Arc<Terraform>, model::Diagnostics> {
         let is_started = |source: &ProviderSource| {
             self.required.get(source).is_some_and(|spec| providers.is_reattached(&spec.provider))
         };
         if let Some(problem) = init::providers::not_locked(&self.tree, &self.directory, &is_started) {
-            return vec![problem];
+            return Err(vec![problem]);
         }
         let needed = self.providers();
         let preparation =
@@ -182,7 +204,7 @@ impl RootModule {
             .filter_map(|spec| Some(unusable(spec, providers.preparation_error(&spec.provider)?)))
             .collect();
         if !unusable.is_empty() {
-            return unusable;
+            return Err(unusable);
         }
         let known = self.required.iter().map(|(source, spec)| (source.clone(), spec.provider.clone())).collect();
         let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known });
@@ -193,8 +215,7 @@ impl RootModule {
             cwd: cwd.unwrap_or_else(|_| "/".to_owned()),
             ..Settings::new(Arc::new(files))
         };
-        config.add_program(Arc::new(Terraform::new(self.tree, self.required, schemas, settings, self.origin)));
-        Vec::new()
+        Ok(Arc::new(Terraform::new(self.tree, self.required, schemas, settings, self.origin)))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Saved plans: `purlin plan --out FILE` and `purlin apply FILE`.
 //!
 //! The file contains the plan with its graph, and digests of the configuration and the records that it was made from. The
-//! configuration is read again. If it or the records have changed, the plan is stale and rejected.
+//! configuration is read again. If it or the records have changed, the plan is stale and rejected. What a Terraform configuration
+//! means is known only from planning it, so its plan is made again, and has to have the same changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,14 +13,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::VERSION;
+use super::args::RefreshChoice;
 use super::failure::Failure;
-use super::inputs::{Inputs, PlanResult};
-use super::options::Files;
+use super::inputs::{Inputs, PlanParameters, PlanResult};
+use super::options::{Files, Planning};
 use super::root_module::Variables;
 use engine::load::{Expansion, InstanceKeys};
+use model::Address;
 use model::text::hex;
 use process::private_file;
-use runtime::execute::Engine;
+use runtime::execute::{Engine, Limits};
 use runtime::pipeline;
 use runtime::store::codec;
 
@@ -48,12 +51,18 @@ pub struct SavedPlan {
     /// The digest of the records.
     records: [u8; 32],
     planned: PlanResult,
+    targets: BTreeSet<Address>,
+    replace: BTreeSet<Address>,
+    /// Whether objects were read.
+    is_refreshed: bool,
+    /// The values of variables of a Terraform configuration, and the files with such values.
+    variables: (Vec<String>, Vec<PathBuf>),
     /// The instances of the families whose instances depend on the values of other objects.
     families: BTreeMap<Arc<str>, InstanceKeys>,
 }
 
 impl SavedPlan {
-    pub fn new(files: &Files, inputs: &Inputs, planned: PlanResult) -> anyhow::Result<Self> {
+    pub fn new(files: &Files, planning: &Planning, inputs: &Inputs, planned: PlanResult) -> anyhow::Result<Self> {
         let absolute = |path: &PathBuf| std::path::absolute(path);
         let was_pending = |name: &Arc<str>| inputs.config.families.get(name).is_some_and(|family| family.is_pending());
         let families = planned.config.families.iter().filter(|(name, _)| was_pending(name));
@@ -68,6 +77,13 @@ impl SavedPlan {
             config: inputs.digest,
             records: records(inputs)?,
             families: families.collect(),
+            targets: planning.targets.clone(),
+            replace: planning.replace.clone(),
+            is_refreshed: planning.refresh != RefreshChoice::None,
+            variables: (
+                files.variables.values.clone(),
+                files.variables.files.iter().map(absolute).collect::<Result<_, _>>()?,
+            ),
             planned,
         })
     }
@@ -130,7 +146,8 @@ impl SavedPlan {
 
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
         let (sources, state) = (self.sources.clone(), self.state.clone());
-        let variables = Variables::default();
+        let (values, variable_files) = self.variables.clone();
+        let variables = Variables { values, files: variable_files };
         Files { sources, prune: self.prune, state, is_state_named: true, kubeconfig, plugin_dirs, variables }
     }
 
@@ -149,13 +166,39 @@ impl SavedPlan {
 
     /// Returns the plan, with the configuration of the inputs that [`Self::check`] has accepted. Prepares the providers as
     /// planning does.
-    pub async fn restore(self, engine: &Engine, inputs: &Inputs) -> PlanResult {
+    ///
+    /// # Errors
+    /// If the plan of a Terraform configuration has other changes now.
+    pub async fn restore(self, engine: &Engine, inputs: &Inputs) -> anyhow::Result<PlanResult> {
+        if inputs.config.program.is_some() && !self.planned.destroys {
+            return self.plan_again(engine, inputs).await;
+        }
         let mut config = inputs.whole_config(self.planned.destroys);
         if !self.families.is_empty() {
             config = Arc::new(config.expanded(&self.families));
         }
         pipeline::prepare(engine, &config, &inputs.recorded).await;
-        PlanResult { config, ..self.planned }
+        Ok(PlanResult { config, ..self.planned })
+    }
+
+    async fn plan_again(self, engine: &Engine, inputs: &Inputs) -> anyhow::Result<PlanResult> {
+        let Self { planned, targets, replace, is_refreshed, .. } = self;
+        let refresh = if is_refreshed { RefreshChoice::All } else { RefreshChoice::None };
+        let limits = Limits::default();
+        let planning = Planning { targets, replace, refresh_only: planned.refresh_only, refresh, limits };
+        let purpose = PlanParameters { seed: Some(planned.seed), ..PlanParameters::default() };
+        let again = inputs.plan(engine, &planning, purpose).await?;
+        let differs = again.plan.changes.iter().zip(&planned.plan.changes).find(|(now, saved)| now != saved);
+        let other = differs.map(|(now, _)| &now.address);
+        match (other, again.plan.changes.len() == planned.plan.changes.len()) {
+            (None, true) => Ok(again),
+            (other, _) => {
+                let what = other.map_or_else(String::new, |address| format!(" of `{address}`"));
+                let message =
+                    format!("the changes{what} are others than when the plan was saved, so the plan is stale");
+                Err(Failure::hinted(message, "plan again with `purlin plan --out`"))
+            }
+        }
     }
 }
 

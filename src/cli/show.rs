@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::inputs::{OtherSources, PlanResult};
 use super::json::{Diagnostics, FORMAT_VERSION};
 use super::output::Console;
+use super::outputs::{OutputChange, OutputChanges};
 use api::PlanGraph;
 use engine::graph::render::mermaid;
 use engine::plan::render::json::Changes;
@@ -27,6 +28,7 @@ pub fn plan(planned: &PlanResult, detail: Detail, console: Console) -> anyhow::R
             out.write_all(text.as_str().as_bytes())?;
             text.clear();
         }
+        planned.outputs.write(detail, &mut text);
         write_other_sources(planned.other_sources, planned.destroys, &mut text);
         write_headline(planned, &mut text);
         out.write_all(text.as_str().as_bytes())
@@ -82,9 +84,25 @@ pub fn json(out: &mut dyn Write, planned: &PlanResult, graph: &impl Serialize) -
     serde_json::to_writer(&mut *out, &Changes(&planned.plan.changes))?;
     out.write_all(b",\"graph\":")?;
     serde_json::to_writer(&mut *out, graph)?;
+    if planned.config.program.is_some() {
+        out.write_all(b",\"outputs\":")?;
+        serde_json::to_writer(&mut *out, &outputs(&planned.outputs))?;
+    }
     out.write_all(b",\"otherSources\":")?;
     serde_json::to_writer(&mut *out, &planned.other_sources)?;
     out.write_all(b",\"diagnostics\":")?;
     serde_json::to_writer(&mut *out, &Diagnostics(&planned.diagnostics))?;
     out.write_all(b"}\n")
+}
+
+/// The outputs that change. One that is new has no `before`, and one that is removed no `after`.
+fn outputs(changes: &OutputChanges) -> Vec<serde_json::Value> {
+    let one = |change: OutputChange<'_>| {
+        let mut entry = serde_json::Map::from_iter([("name".to_owned(), serde_json::Value::from(&**change.name))]);
+        for (name, value) in [("before", change.before), ("after", change.after)] {
+            entry.extend(value.map(|value| (name.to_owned(), value.to_public_json())));
+        }
+        entry.into()
+    };
+    changes.changes().map(one).collect()
 }

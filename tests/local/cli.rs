@@ -23,6 +23,7 @@ mod live_view;
 mod migrating;
 mod mishaps;
 mod other_records;
+mod outputs;
 mod previews;
 mod provider_drift;
 mod provider_failures;

@@ -153,7 +153,7 @@ fn every_violation_is_found() {
     assert_eq!(violations("engine/plan", "fn f() { tokio::time::sleep(d); }"), ["engine/plan uses tokio"]);
     assert_eq!(violations("engine/plan", "use std::{fs, fmt};"), ["engine/plan uses std::fs"]);
     assert_eq!(violations("engine/load/yaml", "use std::fs;"), ["engine/load/yaml uses std::fs"]);
-    assert_eq!(violations("migrate/names", "fn f() { async { g().await }; }"), ["migrate/names waits"]);
+    assert_eq!(violations("migrate/state", "fn f() { async { g().await }; }"), ["migrate/state waits"]);
     assert_eq!(violations("api", "use kube::{Client, CustomResource};"), ["api uses kube"]);
     assert!(violations("engine/load/source", "use std::fs;").is_empty());
     assert!(violations("runtime/store", "use std::fs;").is_empty());

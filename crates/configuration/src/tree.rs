@@ -314,7 +314,7 @@ impl Tree {
     }
 
     /// The module at the names of calls from the root module.
-    pub fn at<'a>(&self, names: impl Iterator<Item = &'a Arc<str>> + Clone) -> Option<&Node> {
+    pub fn at(&self, names: impl Iterator<Item = &Arc<str>> + Clone) -> Option<&Node> {
         self.nodes.iter().find(|node| node.path.iter().eq(names.clone()))
     }
 

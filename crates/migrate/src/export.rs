@@ -1,7 +1,7 @@
 //! Exports records as a state for Terraform and OpenTofu.
 //!
-//! All resources are in the root module, because records have no modules, unless the state that they were migrated from is
-//! given. Data that only Purlin has (hooks, protection, triggers) is not exported.
+//! Objects of a Terraform configuration keep their addresses; those of manifests are in the root module. Data that only Purlin
+//! has (hooks, protection, triggers) is not exported.
 
 mod base;
 mod sensitive;
@@ -14,13 +14,16 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value as Json, json};
 
 use super::Problem;
-use super::state::VERSION;
+use super::state::{VERSION, in_configuration, named_provider, provider_text};
+use configuration::{Mode, ModulePath, ProviderSource, ResourceAddress, ResourceName};
 use cty::Type;
 use drivers::provider::ForeignObject;
 use drivers::{kubernetes_object, terraform_data};
 use model::{
     Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, in_family,
 };
+
+use terraform::NamedProvider;
 
 pub use base::Base;
 
@@ -34,7 +37,9 @@ pub type ObjectTypes<'a> = dyn Fn(&ProviderUse, &str) -> Option<Type> + 'a;
 pub struct Export<'a> {
     pub lineage: &'a str,
     pub serial: u64,
-    /// The state that the records were migrated from.
+    /// The outputs, as a state has them.
+    pub outputs: &'a str,
+    /// The state that the records were taken over from.
     pub base: Option<&'a Base>,
     pub types: &'a ObjectTypes<'a>,
 }
@@ -46,20 +51,18 @@ pub struct Export<'a> {
 /// A record is damaged, or the objects of a Resource use several providers.
 pub fn state(recorded: &Recorded, export: &Export<'_>) -> Result<(String, Vec<String>), Problem> {
     let mut notes = Vec::new();
-    let mut resources: BTreeMap<(String, String), Vec<&Record>> = BTreeMap::new();
+    let mut resources: BTreeMap<ResourceAddress, Vec<&Record>> = BTreeMap::new();
     for stored in recorded.values().filter(|stored| stored.record.has_objects()) {
         let record = stored.record.as_ref();
         if *record.type_name == *kubernetes_object::TYPE_NAME {
             notes.push(format!("`{}` is skipped: no provider has the type `{}`", record.address, record.type_name));
             continue;
         }
-        resources.entry((record.type_name.to_string(), name(&record.address.name))).or_default().push(record);
+        resources.entry(resource(record)).or_default().push(record);
     }
     let exporter = Exporter { recorded, export };
-    let mut written = Vec::new();
-    for ((type_name, name), records) in &resources {
-        written.extend(exporter.resources(type_name, name, records)?);
-    }
+    let written = resources.iter().map(|(address, records)| exporter.resource(address, records));
+    let mut written = written.collect::<Result<Vec<_>, _>>()?;
     let base = export.base;
     written.extend(base.into_iter().flat_map(|base| base.data.iter().cloned()));
     let head = format!(
@@ -67,7 +70,7 @@ pub fn state(recorded: &Recorded, export: &Export<'_>) -> Result<(String, Vec<St
         Json::from(base.map_or(WRITTEN_BY, |base| &base.written_by)),
         export.serial,
         Json::from(export.lineage),
-        base.map_or("{}", |base| &base.outputs),
+        export.outputs,
     );
     let body = written.iter().map(|resource| format!("\n    {resource}")).collect::<Vec<_>>().join(",");
     let tail = if written.is_empty() { "" } else { "\n  " };
@@ -75,21 +78,33 @@ pub fn state(recorded: &Recorded, export: &Export<'_>) -> Result<(String, Vec<St
     Ok((format!("{head}{body}{tail}],\n  \"check_results\": {checks}\n}}\n"), notes))
 }
 
-/// Converts a name to Terraform's form. Names of Purlin contain no `_`, so they stay unique.
-fn name(name: &str) -> String {
-    let name = name.replace('-', "_");
-    if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name }
+/// The address of the resource that an object is of. Names of Purlin contain no `_`, so they stay unique.
+fn resource(record: &Record) -> ResourceAddress {
+    if let Some(instance) = terraform::instance(&record.address) {
+        return instance.resource;
+    }
+    let name = record.address.name.replace('-', "_");
+    let name = if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name };
+    let resource = ResourceName { mode: Mode::Managed, kind: record.type_name.clone(), name: name.into() };
+    ResourceAddress { module: ModulePath::default(), resource }
 }
 
-/// Returns the address of a provider configuration.
-fn provider(used: Option<&Arc<ProviderUse>>) -> String {
-    let Some(used) = used else { return "provider[\"terraform.io/builtin/terraform\"]".to_owned() };
-    let source = Json::from(&*used.provider.source);
-    match used.name.strip_prefix(&*used.provider.name) {
-        Some("") => format!("provider[{source}]"),
-        Some(rest) if rest.starts_with('-') => format!("provider[{source}].{}", &rest[1..]),
-        _ => format!("provider[{source}].{}", used.name),
+/// The configuration of a provider that an object was last changed with.
+fn provider(record: &Record, used: Option<&Arc<ProviderUse>>) -> Result<NamedProvider, Problem> {
+    let implied = |source| NamedProvider { source, module: ModulePath::default(), alias: None, key: None };
+    let Some(used) = used else { return Ok(implied(ProviderSource::implied("terraform"))) };
+    let invalid =
+        |what: &str| Problem::plain(format!("`{}` cannot be exported: `{what}` names no provider", record.address));
+    let source = ProviderSource::parse(&used.provider.source).ok_or_else(|| invalid(&used.provider.source))?;
+    if record.address.is_qualified() {
+        return named_provider(&used.name, source).ok_or_else(|| invalid(&used.name));
     }
+    let alias = match used.name.strip_prefix(&*used.provider.name) {
+        Some("") => None,
+        Some(rest) if rest.starts_with('-') => Some(Arc::from(&rest[1..])),
+        _ => Some(used.name.clone()),
+    };
+    Ok(NamedProvider { alias, ..implied(source) })
 }
 
 struct Exporter<'a> {
@@ -98,52 +113,66 @@ struct Exporter<'a> {
 }
 
 impl Exporter<'_> {
-    /// Returns the entries of one resource, one for each provider configuration of its objects.
-    fn resources(&self, type_name: &str, name: &str, records: &[&Record]) -> Result<Vec<String>, Problem> {
-        let mut by_provider: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    /// Returns the entry of one resource.
+    fn resource(&self, address: &ResourceAddress, records: &[&Record]) -> Result<String, Problem> {
+        let mut instances = Vec::new();
+        let mut providers = BTreeSet::new();
         for record in records {
-            let key = &record.address.key;
             let objects = record.current.iter().map(|object| (None, object));
             for (deposed, object) in objects.chain(record.deposed.iter().map(|(key, object)| (Some(*key), object))) {
-                let instance = self.instance(record, key, deposed, object)?;
-                by_provider.entry(provider(object.provider.as_ref())).or_default().push(instance);
+                let provider = provider(record, object.provider.as_ref())?;
+                instances.push((*record, deposed, object, provider.clone()));
+                providers.insert(provider);
             }
         }
-        // A state contains a resource only once, with one provider. Objects of another provider must be destroyed
-        // first.
-        if by_provider.len() > 1 {
-            let message = format!("the objects of `{}` use several providers", records[0].address.name);
+        // Objects of a provider configuration with `for_each` name their own instance of it. Otherwise, a state contains a
+        // resource only once, with one provider: objects of another provider must be destroyed first.
+        let has_keys = providers.iter().any(|provider| provider.key.is_some());
+        if providers.len() > 1 && !has_keys {
+            let message = format!("the objects of `{address}` use several providers");
             return Err(Problem::hinted(message, "apply once, so that all objects use the desired provider"));
         }
-        let known = self.known(type_name, &records[0].address.name);
-        let module = known.map(base::KnownResource::module).filter(|module| !module.is_empty());
-        let name = known.map_or(name, |known| &known.address.name);
-        let entry = |(provider, instances): (String, Vec<String>)| {
-            let provider = known.map_or(&provider, |known| &known.provider);
-            let head = [("mode", "managed"), ("type", type_name), ("name", name), ("provider", provider)];
-            let head = module.iter().map(|module| ("module", module.as_str())).chain(head);
-            let head: Vec<String> = head.map(|(key, text)| format!("\"{key}\": {}", Json::from(text))).collect();
-            let instances = instances.iter().map(|one| format!("\n      {one}")).collect::<Vec<_>>().join(",");
-            format!("{{{}, \"instances\": [{instances}\n    ]}}", head.join(", "))
-        };
-        Ok(by_provider.into_iter().map(entry).collect())
+        let text = |provider: &NamedProvider| provider_text(provider, &self.source(&provider.source));
+        let instances: Result<Vec<String>, Problem> = instances
+            .iter()
+            .map(|(record, deposed, object, provider)| {
+                let own = has_keys.then(|| text(provider));
+                Ok(format!("\n      {}", self.instance(address, record, *deposed, object, own)?))
+            })
+            .collect();
+        let module = address.module.to_string();
+        let provider = providers.first().filter(|_| !has_keys).map(text);
+        let head = [
+            ("module", Some(module).filter(|module| !module.is_empty())),
+            ("mode", Some("managed".to_owned())),
+            ("type", Some(address.resource.kind.to_string())),
+            ("name", Some(address.resource.name.to_string())),
+            ("provider", provider),
+        ];
+        let head = head.into_iter().filter_map(|(key, text)| Some(format!("\"{key}\": {}", Json::from(text?))));
+        let head: Vec<String> = head.collect();
+        Ok(format!("{{{}, \"instances\": [{}\n    ]}}", head.join(", "), instances?.join(",")))
     }
 
-    /// The resource of the earlier state.
-    fn known(&self, type_name: &str, name: &str) -> Option<&base::KnownResource> {
-        self.export.base?.resource(type_name, name)
+    /// The address of a provider, as the earlier state has it: Terraform and OpenTofu have different default registries.
+    fn source(&self, source: &ProviderSource) -> String {
+        let known = self.export.base.and_then(|base| base.sources.get(source));
+        known.cloned().unwrap_or_else(|| source.full())
     }
 
     fn instance(
         &self,
+        address: &ResourceAddress,
         record: &Record,
-        key: &InstanceKey,
         deposed: Option<DeposedKey>,
         object: &RecordedObject,
+        provider: Option<String>,
     ) -> Result<String, Problem> {
-        let built_in = *record.type_name == *terraform_data::TYPE_NAME;
-        let foreign = match built_in {
-            true => ForeignObject { attributes: self.built_in(record, object), ..ForeignObject::default() },
+        let key = &record.address.key;
+        let known = self.export.base.and_then(|base| base.objects.get(&(address.clone(), key.clone(), deposed)));
+        let is_built_in = *record.type_name == *terraform_data::TYPE_NAME;
+        let foreign = match is_built_in {
+            true => ForeignObject { attributes: built_in(known, object), ..ForeignObject::default() },
             false => ForeignObject::of(object)
                 .map_err(|error| Problem::plain(format!("`{}` cannot be exported: {error}", record.address)))?,
         };
@@ -159,17 +188,19 @@ impl Exporter<'_> {
         if let Some(deposed) = deposed {
             head.insert("deposed".into(), json!(deposed));
         }
+        if let Some(provider) = provider {
+            head.insert("provider".into(), json!(provider));
+        }
         head.insert("schema_version".into(), json!(foreign.schema_version));
         let mut tail = Map::new();
         // Terraform does not know that the output of `terraform_data` equals its input.
-        let marked = if built_in { object.value.with("output", Value::Null) } else { object.value.clone() };
+        let marked = if is_built_in { object.value.with("output", Value::Null) } else { object.value.clone() };
         let ty = match &object.provider {
             Some(used) => (self.export.types)(used, &record.type_name),
             None => Some(type_of(&marked)),
         };
         let mut sensitive = sensitive::paths(&marked, ty.as_ref());
-        let known = self.known(&record.type_name, &record.address.name).filter(|_| deposed.is_none());
-        let earlier = known.and_then(|known| known.sensitive.get(key)).into_iter().flatten();
+        let earlier = known.into_iter().flat_map(|known| &known.sensitive);
         let added: Vec<Json> = earlier.filter(|path| !sensitive.contains(*path)).cloned().collect();
         sensitive.extend(added);
         tail.insert("sensitive_attributes".into(), Json::Array(sensitive));
@@ -211,22 +242,17 @@ impl Exporter<'_> {
                 in_family(self.recorded, &address.name).filter_map(|(_, stored)| stored.record.current.as_ref());
             open.extend(current.flat_map(|object| object.dependencies.iter().cloned()));
         }
-        names.remove(&record.address.name);
         let known = names.iter().flat_map(|name| in_family(self.recorded, name)).map(|(_, stored)| &stored.record);
         let known = known.filter(|record| *record.type_name != *kubernetes_object::TYPE_NAME);
-        let address = |record: &Record| match self.known(&record.type_name, &record.address.name) {
-            Some(known) => known.address.in_configuration(),
-            None => format!("{}.{}", record.type_name, name(&record.address.name)),
-        };
-        known.map(|record| address(record)).collect()
+        let own = in_configuration(&resource(record));
+        known.map(|record| in_configuration(&resource(record))).filter(|other| *other != own).collect()
     }
+}
 
-    /// The attributes of a `terraform_data` object. If its values are those of the earlier state, so are their types.
-    fn built_in(&self, record: &Record, object: &RecordedObject) -> String {
-        let known = self.known(&record.type_name, &record.address.name);
-        let same = known.and_then(|known| known.built_in(&record.address.key, &object.value));
-        same.map_or_else(|| built_in_attributes(&object.value), str::to_owned)
-    }
+/// The attributes of a `terraform_data` object. If its values are those of the earlier state, so are their types.
+fn built_in(known: Option<&base::KnownObject>, object: &RecordedObject) -> String {
+    let same = known.and_then(|known| known.attributes_of(&object.value));
+    same.map_or_else(|| built_in_attributes(&object.value), str::to_owned)
 }
 
 /// The attributes of a `terraform_data` object. All except `id` include their types.

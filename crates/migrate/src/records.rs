@@ -1,108 +1,142 @@
-//! Creates the records of a migration: the converted objects with the dependencies and flags of their manifests.
+//! Records of the objects of a state, at Terraform's addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::gather::{MigratedObject, MigratedResource};
-use super::providers::ProviderMapping;
-use super::references::Index;
-use super::{File, Problem};
-use engine::load::{self, Config};
+use super::Problem;
+use super::sensitive;
+use super::state::{Object, Resource, State, in_configuration};
+use configuration::ResourceAddress;
+use engine::load::Config;
 use engine::plan::DataDependencies;
-use model::{Address, ProviderUse, Reason, Record, RecordedObject, Severity};
+use model::{Address, ObjectStatus, ProviderUse, Record, RecordedObject};
+use terraform::{NamedProvider, address};
 
-/// Creates the records of all managed resources.
-pub fn records(
-    resources: &[MigratedResource],
-    mapping: &ProviderMapping,
-    files: &[File],
-    given: &Config,
-) -> Result<Vec<Record>, Problem> {
-    let texts: Vec<(&str, &str)> = files.iter().map(|file| (file.name, file.text.as_str())).collect();
-    let config = load::source::read_strings(&texts).config;
-    // Provider documents may be in other files, and a state may be empty.
-    let expected = [Reason::ProviderNotFound, Reason::SourceIncomplete];
-    let problems = config.instances.values().flat_map(|instance| instance.problems.iter()).chain(&config.incomplete);
-    let mut faults = problems.filter(|one| one.severity == Severity::Error && !expected.contains(&one.reason));
-    if let Some(problem) = faults.next() {
-        return Err(Problem::plain(format!(
-            "a generated manifest is not valid: {problem} (this is a bug in Purlin; please report it)"
-        )));
-    }
-    let known_providers: BTreeMap<Arc<str>, Arc<ProviderUse>> = known_providers(&config, given);
-    let index = Index::new(resources);
-    let first = create_first(&config);
-    let through = DataDependencies::new(&config);
-    let mut records = Vec::new();
-    for one in resources.iter().filter(|one| !one.address.is_data) {
-        let used = mapping.uses.get(&one.provider);
-        let known = used.and_then(|used| known_providers.get(&used.name));
-        let record = |found: &MigratedObject, dependencies: BTreeSet<Address>, create_before_destroy, skip_destroy| {
-            Arc::new(RecordedObject {
-                dependencies: dependencies.into_iter().collect(),
-                create_before_destroy,
-                skip_destroy,
-                provider: known.or(used).cloned(),
-                // The provider configuration is unknown until the user has completed it.
-                provider_config: known.map_or_else(|| Arc::from(""), |used| used.digest.clone()),
-                ..found.object.clone()
-            })
-        };
-        let in_state = |found: &MigratedObject| -> BTreeSet<Address> {
-            let all = index.dependencies(one, &found.dependencies).into_iter();
-            all.filter(|other| !other.address.is_data).map(MigratedResource::dependency).collect()
-        };
-        let as_in_state = |found: &MigratedObject| {
-            record(found, in_state(found), found.create_before_destroy, found.object.skip_destroy)
-        };
-        for instance in &one.instances {
-            let address = Address { name: one.name.clone(), key: instance.key.clone() };
-            let mut instance_record =
-                Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), one.type_name.clone());
-            instance_record.current = instance.current.as_ref().map(|found| match config.instances.get(&address) {
-                Some(desired) => {
-                    let direct = || desired.references.iter().map(|reference| reference.target.clone()).collect();
-                    let targets = through.targets(&config, desired).unwrap_or_else(direct);
-                    record(found, targets, first.contains(&address), desired.keeps_object())
-                }
-                None => as_in_state(found),
+/// Where the objects of a state belong to.
+pub struct Place<'a> {
+    /// The configuration, whose references are the direct dependencies of its objects.
+    pub config: &'a Config,
+    /// The source of its objects.
+    pub source: &'a Arc<str>,
+    /// The provider configurations of objects.
+    pub providers: &'a dyn Fn(&NamedProvider) -> Option<Arc<ProviderUse>>,
+}
+
+/// Creates the records of a state. `objects` are those of each resource, in order, in their current schema versions.
+///
+/// # Errors
+/// The state contains an object twice.
+pub fn records(state: &State, objects: &[Vec<RecordedObject>], place: &Place<'_>) -> Result<Vec<Record>, Problem> {
+    let dependencies = Dependencies::new(state, place.config);
+    let mut records: BTreeMap<Address, Record> = BTreeMap::new();
+    for (resource, adopted) in state.resources.iter().zip(objects) {
+        for (object, adopted) in resource.objects.iter().zip(adopted) {
+            let address = address(&resource.instance(object));
+            let recorded = RecordedObject {
+                dependencies: dependencies.of(resource, object, &address),
+                provider: (place.providers)(&object.provider),
+                ..with_state(object, adopted)
+            };
+            let of = records.entry(address.clone()).or_insert_with(|| {
+                let namespace = place.config.namespace.clone();
+                let empty =
+                    Record::empty(namespace, address.clone(), "".into(), resource.address.resource.kind.clone());
+                Record { source: Some(Arc::clone(place.source)), ..empty }
             });
-            let deposed = instance.deposed.iter();
-            instance_record.deposed = deposed.map(|(key, found)| (*key, as_in_state(found))).collect();
-            records.push(instance_record);
-        }
-    }
-    Ok(records)
-}
-
-/// Returns the known provider configurations, including those in `given`.
-fn known_providers(config: &Config, given: &Config) -> BTreeMap<Arc<str>, Arc<ProviderUse>> {
-    let mut all = Config {
-        providers: config.providers.clone(),
-        provider_configs: config.provider_configs.clone(),
-        ..Config::default()
-    };
-    all.providers.extend(given.providers.clone());
-    all.provider_configs.extend(given.provider_configs.clone());
-    all.constant_providers().map(|used| (used.name.clone(), used)).collect()
-}
-
-/// Returns all instances with `createBeforeDestroy`, and all their dependencies, which inherit it.
-fn create_first(config: &Config) -> BTreeSet<Address> {
-    let says = |(address, instance): (&Address, &Arc<load::Instance>)| {
-        (instance.create_before_destroy == Some(true)).then(|| address.clone())
-    };
-    let mut open: Vec<Address> = config.instances.iter().filter_map(says).collect();
-    let mut found = BTreeSet::new();
-    while let Some(address) = open.pop() {
-        let Some(instance) = config.instances.get(&address).filter(|_| found.insert(address)) else { continue };
-        for reference in instance.references.iter() {
-            let target = &reference.target;
-            match config.instances.contains_key(target) {
-                true => open.push(target.clone()),
-                false => open.extend(config.instances.keys().filter(|other| other.name == target.name).cloned()),
+            let before = match object.deposed {
+                None => of.current.replace(Arc::new(recorded)),
+                Some(key) => of.deposed.insert(key, Arc::new(recorded)),
+            };
+            if before.is_some() {
+                let message = format!("`{address}`: the state contains a duplicate instance");
+                return Err(Problem::hinted(message, "repair the state first"));
             }
         }
     }
-    found
+    Ok(records.into_values().collect())
+}
+
+/// An object with what the state says of it.
+fn with_state(object: &Object, adopted: &RecordedObject) -> RecordedObject {
+    let value = sensitive::marked(adopted.value.clone(), &object.sensitive);
+    let value =
+        if object.provider.source.is_built_in() { sensitive::marked_output(value, &object.sensitive) } else { value };
+    RecordedObject {
+        value,
+        status: if object.tainted { ObjectStatus::Tainted } else { ObjectStatus::Ready },
+        create_before_destroy: object.create_before_destroy,
+        skip_destroy: object.skip_destroy,
+        ..adopted.clone()
+    }
+}
+
+/// What the objects of a state depend on.
+struct Dependencies<'a> {
+    config: &'a Config,
+    through: DataDependencies,
+    /// The resources by their addresses in the configuration.
+    resources: BTreeMap<String, Vec<&'a Resource>>,
+}
+
+impl<'a> Dependencies<'a> {
+    fn new(state: &'a State, config: &'a Config) -> Self {
+        let mut resources: BTreeMap<String, Vec<&Resource>> = BTreeMap::new();
+        for resource in &state.resources {
+            resources.entry(in_configuration(&resource.address)).or_default().push(resource);
+        }
+        Self { config, through: DataDependencies::new(config), resources }
+    }
+
+    /// The dependencies to record. A state has the indirect ones too, so that what the configuration says does not have to be
+    /// repeated: only what it does not imply was a dependency of an earlier configuration, and is kept for the order of
+    /// destroys.
+    fn of(&self, resource: &Resource, object: &Object, address: &Address) -> Arc<[Address]> {
+        let mut direct = match object.deposed {
+            None => self.configured(address),
+            Some(_) => BTreeSet::new(),
+        };
+        let implied = self.implied(&direct);
+        let others = object.dependencies.iter().flat_map(|other| self.nearest(&resource.address, other));
+        let others = others.filter(|other| other.name != address.name && !implied.contains(&other.name));
+        direct.extend(others.collect::<Vec<_>>());
+        direct.into_iter().collect()
+    }
+
+    /// The direct dependencies of an object of the configuration.
+    fn configured(&self, address: &Address) -> BTreeSet<Address> {
+        let Some(instance) = self.config.instances.get(address) else { return BTreeSet::new() };
+        let direct = || instance.references.iter().map(|reference| reference.target.clone()).collect();
+        self.through.targets(self.config, instance).unwrap_or_else(direct)
+    }
+
+    /// The names of all that the configuration puts before the dependencies, and their own.
+    fn implied(&self, direct: &BTreeSet<Address>) -> BTreeSet<Arc<str>> {
+        let mut open: Vec<Address> = direct.iter().cloned().collect();
+        let mut found = BTreeSet::new();
+        while let Some(next) = open.pop() {
+            if found.insert(next.name.clone()) {
+                let members = self.config.instance_addresses(&next.name);
+                open.extend(members.flat_map(|member| self.configured(member)));
+                let family = self.config.families.get(&next.name).into_iter();
+                open.extend(family.flat_map(|family| family.shared.references.iter().map(|one| one.target.clone())));
+            }
+        }
+        found
+    }
+
+    /// The resources of an address in the configuration, in the nearest instances of its module.
+    fn nearest(&self, from: &ResourceAddress, address: &str) -> impl Iterator<Item = Address> {
+        let found = self.resources.get(address).map(Vec::as_slice).unwrap_or_default();
+        let shared = |other: &Resource| {
+            let steps = other.address.module.0.iter().zip(from.module.0.iter());
+            steps.take_while(|(a, b)| a == b).count()
+        };
+        let nearest = found.iter().map(|one| shared(one)).max();
+        let found = found.iter().filter(move |one| Some(shared(one)) == nearest);
+        found.map(|one| {
+            let has_keys = one.objects.iter().any(|object| object.key.is_some());
+            let name = one.address.to_string();
+            if has_keys { Address::family(name) } else { Address::single(name) }
+        })
+    }
 }

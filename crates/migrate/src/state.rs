@@ -2,63 +2,52 @@
 //!
 //! Attributes stay JSON strings, because only the provider's schema defines their types, and numbers keep all digits.
 
-use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
 use super::Problem;
-use super::address::{self, Key, ModuleStep, ResourceAddress, instance_key};
+use configuration::{
+    InstanceAddress, Key, Mode, ModulePath, ModuleStep, ProviderSource, ResourceAddress, ResourceName, Target,
+};
 use cty::json;
 use drivers::provider::ForeignObject;
 use model::{DeposedKey, Path, Segment};
+use terraform::NamedProvider;
 
 /// The supported version of states.
 pub const VERSION: u64 = 4;
 
+/// A state of Terraform or OpenTofu.
 #[derive(Debug, Default)]
-pub struct ParsedState {
+pub struct State {
     /// The managed resources, in the order of the state.
     pub resources: Vec<Resource>,
-    /// The data sources that can be parsed.
-    pub data: Vec<Resource>,
-    pub outputs: Vec<String>,
+    /// How many data sources there are. They are read again, and not taken over.
+    pub data_sources: usize,
+    /// The outputs of the root module, as JSON.
+    pub outputs: String,
+    /// The history that the state belongs to.
+    pub lineage: String,
+    /// The position in this history.
+    pub serial: u64,
 }
 
 /// One resource with all its instances.
 #[derive(Debug)]
 pub struct Resource {
     pub address: ResourceAddress,
-    /// The provider configuration.
-    pub provider: ProviderAddress,
     pub objects: Vec<Object>,
-}
-
-/// The address of a provider configuration.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProviderAddress {
-    /// `HOST/NAMESPACE/TYPE`.
-    pub source: String,
-    /// The module that contains the configuration.
-    pub module: Vec<ModuleStep>,
-    pub alias: Option<String>,
-}
-
-impl fmt::Display for ProviderAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, key) in &self.module {
-            write!(f, "module.{name}{}.", instance_key(key.as_ref()))?;
-        }
-        write!(f, "provider[{}]", serde_json::Value::from(self.source.as_str()))?;
-        self.alias.as_ref().map_or(Ok(()), |alias| write!(f, ".{alias}"))
-    }
 }
 
 #[derive(Debug)]
 pub struct Object {
     /// The key of the instance.
     pub key: Option<Key>,
+    /// The provider configuration of its last change.
+    pub provider: Arc<NamedProvider>,
     /// The object was replaced and must still be destroyed.
     pub deposed: Option<DeposedKey>,
     /// Its creation failed partially.
@@ -69,7 +58,7 @@ pub struct Object {
     pub sensitive: Vec<Path>,
     /// The same as in the state, where steps into maps and objects differ.
     pub sensitive_steps: Vec<serde_json::Value>,
-    /// The dependencies, as addresses in the configuration.
+    /// The direct and indirect dependencies, as addresses in the configuration.
     pub dependencies: Vec<String>,
     /// A replacement creates the new object before it destroys the old one.
     pub create_before_destroy: bool,
@@ -79,9 +68,15 @@ pub struct Object {
 
 impl Resource {
     /// Returns the address of the instance of an object.
-    pub fn instance(&self, object: &Object) -> String {
-        format!("{}{}", self.address, instance_key(object.key.as_ref()))
+    pub fn instance(&self, object: &Object) -> InstanceAddress {
+        InstanceAddress { resource: self.address.clone(), key: object.key.clone() }
     }
+}
+
+/// The address of a resource in the configuration: without the keys of modules.
+pub fn in_configuration(address: &ResourceAddress) -> String {
+    let steps = address.module.0.iter().map(|step| ModuleStep { name: step.name.clone(), key: None });
+    ModulePath(steps.collect()).join(&address.resource)
 }
 
 #[derive(Deserialize)]
@@ -90,7 +85,9 @@ struct StateHeader {
     #[serde(default)]
     encrypted_data: Option<serde_json::Value>,
     #[serde(default)]
-    outputs: serde_json::Map<String, serde_json::Value>,
+    lineage: String,
+    #[serde(default)]
+    serial: u64,
 }
 
 #[derive(Deserialize)]
@@ -114,7 +111,7 @@ fn unreadable(what: impl std::fmt::Display) -> Problem {
 ///
 /// # Errors
 /// When it is encrypted, of another version, or no state.
-pub fn parse(text: &str) -> Result<ParsedState, Problem> {
+pub fn parse(text: &str) -> Result<State, Problem> {
     let head: StateHeader = serde_json::from_str(text).map_err(unreadable)?;
     if head.encrypted_data.is_some() {
         let hint = "decrypt it in the directory of its configuration: `tofu state pull > FILE`";
@@ -128,9 +125,9 @@ pub fn parse(text: &str) -> Result<ParsedState, Problem> {
         }
         None => return Err(unreadable("it has no `version`")),
     }
-    let mut state =
-        ParsedState { outputs: head.outputs.into_iter().map(|(name, _)| name).collect(), ..ParsedState::default() };
     let members = json::members(text).map_err(|error| unreadable(error.to_string()))?;
+    let outputs = member(&members, "outputs").unwrap_or("{}").to_owned();
+    let mut state = State { outputs, lineage: head.lineage, serial: head.serial, ..State::default() };
     let Some(resources) = member(&members, "resources") else { return Ok(state) };
     for (position, text) in json::elements(resources).map_err(|error| unreadable(error.to_string()))?.iter().enumerate()
     {
@@ -149,44 +146,45 @@ fn read<T: serde::de::DeserializeOwned + Default>(members: &[(String, &str)], na
     serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))
 }
 
-fn resource(text: &str, state: &mut ParsedState) -> Result<(), String> {
+fn resource(text: &str, state: &mut State) -> Result<(), String> {
     let members = json::members(text).map_err(|error| error.to_string())?;
-    let module: String = read(&members, "module")?;
-    let is_data = match read::<String>(&members, "mode")?.as_str() {
-        "managed" => false,
-        "data" => true,
+    match read::<String>(&members, "mode")?.as_str() {
+        "managed" => {}
+        "data" => {
+            state.data_sources += 1;
+            return Ok(());
+        }
         other => return Err(format!("unknown mode `{other}`")),
-    };
-    let address = ResourceAddress {
-        module: address::module(&module).ok_or_else(|| format!("`{module}` is not a valid module path"))?,
-        is_data,
-        type_name: read(&members, "type")?,
-        name: read(&members, "name")?,
-    };
-    let provider: String = read(&members, "provider")?;
-    let (provider, key) =
-        provider_address(&provider).ok_or_else(|| format!("`{provider}` is not a valid provider address"))?;
-    if let Some(key) = key {
-        let what = "an instance of a provider configuration (`for_each`), which cannot be migrated";
-        return Err(format!("{address}: `{provider}{key}` is {what}"));
     }
-    let instances = member(&members, "instances").unwrap_or("[]");
-    let instances = json::elements(instances).map_err(|error| error.to_string())?;
-    let objects = instances
-        .into_iter()
-        .enumerate()
-        .map(|(position, text)| object(text).map_err(|what| format!("{address}: instances[{position}]: {what}")));
-    match (objects.collect::<Result<Vec<_>, String>>(), is_data) {
-        (Ok(objects), false) => state.resources.push(Resource { address, provider, objects }),
-        // Data sources can be read again.
-        (objects, true) => state.data.push(Resource { address, provider, objects: objects.unwrap_or_default() }),
-        (Err(what), false) => return Err(what),
-    }
+    let module: String = read(&members, "module")?;
+    let module = module_path(&module).ok_or_else(|| format!("`{module}` is not a valid module path"))?;
+    let text = |name: &str| read::<String>(&members, name).map(Arc::from);
+    let resource = ResourceName { mode: Mode::Managed, kind: text("type")?, name: text("name")? };
+    let address = ResourceAddress { module, resource };
+    // Objects of a provider configuration with `for_each` name their own instance of it.
+    let provider = provider(&members)?;
+    let instances = json::elements(member(&members, "instances").unwrap_or("[]")).map_err(|error| error.to_string())?;
+    let objects = instances.into_iter().enumerate().map(|(position, text)| {
+        object(text, provider.as_ref()).map_err(|what| format!("{address}: instances[{position}]: {what}"))
+    });
+    let objects = objects.collect::<Result<_, String>>()?;
+    state.resources.push(Resource { address, objects });
     Ok(())
 }
 
-fn object(text: &str) -> Result<Object, String> {
+/// The provider configuration that a resource or an instance names.
+fn provider(members: &[(String, &str)]) -> Result<Option<Arc<NamedProvider>>, String> {
+    let text: String = read(members, "provider")?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let found = provider_address(&text).ok_or_else(|| format!("`{text}` is not a valid provider address"))?;
+    Ok(Some(Arc::new(found)))
+}
+
+fn object(text: &str, of_resource: Option<&Arc<NamedProvider>>) -> Result<Object, String> {
     let members = json::members(text).map_err(|error| error.to_string())?;
+    let provider = provider(&members)?.or_else(|| of_resource.cloned()).ok_or("it has no provider")?;
     if member(&members, "attributes_flat").is_some_and(|flat| flat != "{}") {
         return Err(
             "its attributes are in the format of Terraform 0.11; run `terraform apply -refresh-only` first".into()
@@ -194,9 +192,9 @@ fn object(text: &str) -> Result<Object, String> {
     }
     let key = match read::<Option<serde_json::Value>>(&members, "index_key")? {
         None => None,
-        Some(serde_json::Value::String(key)) => Some(Key::Key(key)),
+        Some(serde_json::Value::String(key)) => Some(Key::Text(key.into())),
         Some(other) => {
-            Some(Key::Index(other.as_u64().ok_or_else(|| format!("index_key: `{other}` is not a valid key"))?))
+            Some(Key::Int(other.as_u64().ok_or_else(|| format!("index_key: `{other}` is not a valid key"))?))
         }
     };
     let private: String = read(&members, "private")?;
@@ -211,6 +209,7 @@ fn object(text: &str) -> Result<Object, String> {
     let sensitive = read::<Vec<Vec<Step>>>(&members, "sensitive_attributes")?;
     Ok(Object {
         key,
+        provider,
         deposed: read(&members, "deposed")?,
         tainted: match read::<String>(&members, "status")?.as_str() {
             "" => false,
@@ -238,21 +237,84 @@ fn path(steps: Vec<Step>) -> Path {
     Path(steps.into_iter().map(segment).collect())
 }
 
+fn traversal(text: &str) -> Option<hcl::Traversal> {
+    hcl::parse_traversal(hcl::Source::new(hcl::FileId(u32::MAX), "", text)).value
+}
+
+/// Parses a module path: `module.a["k"].module.b`. `None`: the syntax is invalid.
+fn module_path(text: &str) -> Option<ModulePath> {
+    if text.is_empty() {
+        return Some(ModulePath::default());
+    }
+    match Target::parse(&traversal(text)?)? {
+        Target { module, resource: None } => Some(module),
+        Target { .. } => None,
+    }
+}
+
 /// Parses `provider["HOST/NAMESPACE/TYPE"]`, with modules before and an alias after it. The alias can have a key. Before
 /// Terraform 0.13, it was `provider.TYPE`.
-fn provider_address(text: &str) -> Option<(ProviderAddress, Option<Key>)> {
-    let mut parts = address::parts(text)?.into_iter().peekable();
+fn provider_address(text: &str) -> Option<NamedProvider> {
+    let parsed = traversal(text)?;
     let mut module = Vec::new();
-    while parts.next_if(|(word, key)| word == "module" && key.is_none()).is_some() {
-        module.push(parts.next()?);
+    let mut word = parsed.root.text.as_str();
+    let mut rest = parsed.steps.as_slice();
+    while word == "module" {
+        let [hcl::Step::Attribute(name), hcl::Step::Attribute(next), after @ ..] = rest else { return None };
+        module.push(ModuleStep { name: name.text.as_str().into(), key: None });
+        (word, rest) = (next.text.as_str(), after);
     }
-    let source = match parts.next()? {
-        (word, Some(Key::Key(source))) if word == "provider" => source,
-        (word, None) if word == "provider" => format!("registry.opentofu.org/hashicorp/{}", parts.next()?.0),
+    let (source, after) = match (word, rest) {
+        ("provider", [hcl::Step::Index { key: hcl::Literal::String(source), .. }, after @ ..]) => {
+            (ProviderSource::parse(source)?, after)
+        }
+        ("provider", [hcl::Step::Attribute(name), after @ ..]) => (ProviderSource::implied(&name.text), after),
         _ => return None,
     };
-    let (alias, key) = parts.next().map_or((None, None), |(alias, key)| (Some(alias), key));
-    parts.next().is_none().then_some((ProviderAddress { source, module, alias }, key))
+    let (alias, key) = alias(after)?;
+    Some(NamedProvider { source, module: ModulePath(module.into()), alias, key })
+}
+
+/// The alias of a provider configuration, and the key of its instance.
+fn alias(steps: &[hcl::Step]) -> Option<(Option<Arc<str>>, Option<Key>)> {
+    let key = |key: &hcl::Literal| match key {
+        hcl::Literal::String(text) => Some(Key::Text(text.as_str().into())),
+        hcl::Literal::Number(digits) => digits.parse().ok().map(Key::Int),
+        _ => None,
+    };
+    match steps {
+        [] => Some((None, None)),
+        [hcl::Step::Attribute(alias)] => Some((Some(alias.text.as_str().into()), None)),
+        [hcl::Step::Attribute(alias), hcl::Step::Index { key: own, .. }] => {
+            Some((Some(alias.text.as_str().into()), Some(key(own)?)))
+        }
+        _ => None,
+    }
+}
+
+/// The configuration of a provider by the name that records have for it: `module.a.aws.west["k"]`. `None`: it is no such name.
+pub fn named_provider(name: &str, source: ProviderSource) -> Option<NamedProvider> {
+    let parsed = traversal(name)?;
+    let mut module = Vec::new();
+    let mut word = parsed.root.text.as_str();
+    let mut rest = parsed.steps.as_slice();
+    while word == "module" {
+        let (hcl::Step::Attribute(name), after) = rest.split_first()? else { return None };
+        module.push(ModuleStep { name: name.text.as_str().into(), key: None });
+        let after = if let [hcl::Step::Index { .. }, after @ ..] = after { after } else { after };
+        let (hcl::Step::Attribute(next), after) = after.split_first()? else { return None };
+        (word, rest) = (next.text.as_str(), after);
+    }
+    let (alias, key) = alias(rest)?;
+    Some(NamedProvider { source, module: ModulePath(module.into()), alias, key })
+}
+
+/// The address of a provider configuration in a state. `source` is the address of its provider as it is to be written.
+pub fn provider_text(provider: &NamedProvider, source: &str) -> String {
+    let mut text = provider.module.join(format!("provider[{}]", serde_json::Value::from(source)));
+    text.extend(provider.alias.iter().map(|alias| format!(".{alias}")));
+    text.extend(provider.key.iter().map(ToString::to_string));
+    text
 }
 
 #[cfg(test)]
@@ -264,23 +326,21 @@ mod tests {
         let text = r#"{"version": 4, "terraform_version": "1.9.0", "serial": 3, "lineage": "x", "outputs": {"o": {}},
             "resources": [
                 {"mode": "data", "module": "module.m", "type": "http", "name": "d", "provider": "provider[\"a/b/http\"]", "instances": []},
-                {"mode": "managed", "type": "cloud_disk", "name": "a", "provider": "provider[\"example.com/b/cloud\"].east",
+                {"mode": "managed", "module": "module.m[\"a.b\"]", "type": "cloud_disk", "name": "a", "provider": "provider[\"example.com/b/cloud\"].east",
                  "instances": [{"index_key": "k", "status": "tainted", "deposed": "8e7cdf03", "schema_version": 2,
                     "attributes": {"size": 12345678901234567890.5}, "private": "AQI=", "identity_schema_version": 1,
                     "identity": {"id": "x"}, "dependencies": ["module.m.cloud_disk.b"], "create_before_destroy": true,
                     "sensitive_attributes": [[{"type": "get_attr", "value": "list"},
                         {"type": "index", "value": {"value": 1, "type": "number"}}]]}]}]}"#;
         let state = parse(text).unwrap();
-        assert_eq!(state.data[0].address.to_string(), "module.m.data.http.d");
-        assert_eq!(state.outputs, ["o"]);
+        assert_eq!((state.data_sources, state.outputs.as_str()), (1, r#"{"o": {}}"#));
+        assert_eq!((state.lineage.as_str(), state.serial), ("x", 3));
         let resource = &state.resources[0];
-        assert_eq!(resource.address.to_string(), "cloud_disk.a");
-        assert_eq!(
-            (resource.provider.source.as_str(), resource.provider.alias.as_deref()),
-            ("example.com/b/cloud", Some("east"))
-        );
+        assert_eq!(in_configuration(&resource.address), "module.m.cloud_disk.a");
         let object = &resource.objects[0];
-        assert_eq!((&object.key, object.deposed), (&Some(Key::Key("k".into())), Some(DeposedKey(0x8e7c_df03))));
+        assert_eq!(resource.instance(object).to_string(), r#"module.m["a.b"].cloud_disk.a["k"]"#);
+        assert_eq!(provider_text(&object.provider, "example.com/b/cloud"), r#"provider["example.com/b/cloud"].east"#);
+        assert_eq!(object.deposed, Some(DeposedKey(0x8e7c_df03)));
         assert!(object.tainted && object.create_before_destroy);
         assert_eq!(object.content.attributes, r#"{"size": 12345678901234567890.5}"#);
         assert_eq!((&object.content.private[..], object.content.schema_version), (&[1, 2][..], 2));
@@ -299,14 +359,21 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_providers_have_modules_and_aliases() {
-        let read = |text| provider_address(text).map(|(p, _)| (p.module.len(), p.source, p.alias));
-        let aws = || "registry.terraform.io/hashicorp/aws".to_owned();
-        assert_eq!(
-            read(r#"module.a["x"].provider["registry.terraform.io/hashicorp/aws"].eu"#),
-            Some((1, aws(), Some("eu".into())))
-        );
-        assert_eq!(read("provider.aws"), Some((0, "registry.opentofu.org/hashicorp/aws".into(), None)));
-        assert_eq!(read("aws"), None);
+    fn addresses_of_providers_have_modules_aliases_and_keys() {
+        let text = |one: NamedProvider| provider_text(&one, &one.source.full());
+        let read = |address: &str| provider_address(address).map(text);
+        for address in [
+            r#"module.a.module.b.provider["registry.opentofu.org/hashicorp/aws"].eu"#,
+            r#"provider["example.com/acme/cloud"].each["a.b"]"#,
+            r#"provider["terraform.io/builtin/terraform"]"#,
+        ] {
+            assert_eq!(read(address).as_deref(), Some(address));
+        }
+        assert_eq!(read("provider.aws").as_deref(), Some(r#"provider["registry.opentofu.org/hashicorp/aws"]"#));
+        let named = |name: &str| named_provider(name, ProviderSource::implied("aws")).map(text);
+        let expected = r#"module.a.module.b.provider["registry.opentofu.org/hashicorp/aws"].eu["k"]"#;
+        assert_eq!(named(r#"module.a[0].module.b.aws.eu["k"]"#).as_deref(), Some(expected));
+        assert_eq!((named("module.a"), named("aws.a.b")), (None, None));
+        assert_eq!((read("aws"), read("module.a"), read(r#"provider["x"].a.b"#)), (None, None, None));
     }
 }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use serde::{Deserialize, Serialize};
+
 use model::{Address, Recorded, Version};
 
 pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
@@ -40,6 +42,21 @@ pub struct LoadedRecords {
     pub failures: BTreeMap<Address, LastFailure>,
     /// The sources of the last apply. Only a state file stores them.
     pub given: Vec<String>,
+    /// What is known of Terraform configurations beside their objects, by source. Only a state file stores it.
+    pub configurations: BTreeMap<Arc<str>, RecordedConfiguration>,
+}
+
+/// What a state file knows of a Terraform configuration beside its objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedConfiguration {
+    /// The outputs of the root module after the last apply, as JSON in the form of a Terraform state: an object of
+    /// `{"value", "type", "sensitive"}`. Empty before the first one.
+    pub outputs: String,
+    /// The history of the Terraform state from which the objects were taken over. Empty without one.
+    pub lineage: String,
+    /// The position in this history.
+    pub serial: u64,
 }
 
 /// The last failed step of an object, for users. It is not a part of the record, because an object that could not be

@@ -189,6 +189,15 @@ pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
     })
 }
 
+/// The configuration of a provider, of which no object has to be configured.
+pub fn provider_template(shared: &Arc<Shared>, provider: &ProviderAddress) -> ProviderBody {
+    let state = shared.lock();
+    let found = state.evaluation.provider(provider).ok().flatten();
+    let named = found.map(|found| found.uses.clone()).unwrap_or_default();
+    let uses = Blocks::of(&state.evaluation).uses(&named).into();
+    ProviderBody { shared: Arc::clone(shared), provider: provider.clone(), uses, place: None }
+}
+
 struct Builder<'a> {
     shared: &'a Arc<Shared>,
     blocks: &'a Blocks,

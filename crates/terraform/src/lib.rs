@@ -20,8 +20,9 @@ mod templates;
 mod unsupported;
 mod value;
 
+pub use address::{address, instance};
 pub use problem::diagnostics;
-pub use program::{Origin, Terraform};
+pub use program::{NamedProvider, Origin, Terraform};
 pub use providers::required;
 pub use schemas::Schemas;
 pub use unsupported::unsupported;

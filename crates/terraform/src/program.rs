@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use configuration::{Evaluation, InstanceAddress, Key, Presence, ProviderSource, ResourceAddress, Settings, Tree};
+use configuration::{
+    Evaluation, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress, ProviderSource,
+    ResourceAddress, Settings, Tree,
+};
+use cty::Type;
+use engine::load::expression::Foreign as _;
 use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostics, ImportRequest, Record, Value};
+use model::{Address, Diagnostics, ImportRequest, ProviderUse, Record, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{Schemas, World};
-use crate::{address, problem, value};
+use crate::{address, problem, providers, value};
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug)]
@@ -81,6 +86,40 @@ impl Terraform {
     }
 }
 
+impl Terraform {
+    /// The configuration of a provider as a state names it, for objects that were not changed by the engine yet. `None`: no
+    /// module requires the provider, or its configuration is not known with the values of the scope.
+    pub fn provider_use(&self, named: &NamedProvider, scope: &dyn Scope) -> Option<Arc<ProviderUse>> {
+        let shared = &self.0;
+        let spec = shared.providers.get(&named.source)?;
+        let path: Vec<&Arc<str>> = named.module.0.iter().map(|step| &step.name).collect();
+        let node = shared.tree.nodes.iter().find(|node| node.path.iter().eq(path.iter().copied()));
+        let local = node.into_iter().flat_map(|node| &node.module.required_providers);
+        let local = local.filter(|(_, required)| required.source == named.source).map(|(name, _)| name.clone());
+        let name = local.min().unwrap_or_else(|| named.source.name.clone());
+        let provider = ProviderAddress {
+            module: named.module.clone(),
+            source: named.source.clone(),
+            local: LocalProvider { name, alias: named.alias.clone() },
+            key: named.key.clone(),
+        };
+        let config = desired::provider_template(shared, &provider).evaluate(scope).ok()?;
+        let name = providers::config_name(&provider);
+        (!config.has_unknown()).then(|| Arc::new(ProviderUse::new(name.into(), spec.provider.clone(), config)))
+    }
+}
+
+/// A provider configuration by the address of its provider.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedProvider {
+    pub source: ProviderSource,
+    /// The module with the configuration.
+    pub module: ModulePath,
+    pub alias: Option<Arc<str>>,
+    /// The instance of a configuration with `for_each`.
+    pub key: Option<Key>,
+}
+
 impl Program for Terraform {
     fn resources(&self) -> ProgramResources {
         desired::resources(&self.0)
@@ -104,9 +143,10 @@ impl Program for Terraform {
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {
         let mut state = self.0.lock();
         state.observe_all(scope);
-        let output = |name: &Arc<str>| Output {
-            name: name.clone(),
-            value: state.evaluation.output(name).as_ref().map(value::to_model),
+        let output = |name: &Arc<str>| {
+            let found = state.evaluation.output(name);
+            let ty = found.as_ref().map_or(Type::Dynamic, |value| value.ty().clone());
+            Output { name: name.clone(), value: found.as_ref().map(value::to_model), ty: ty.to_json().into() }
         };
         self.0.tree.root().outputs.keys().map(output).collect()
     }

@@ -1,4 +1,4 @@
-//! The arguments of the commands for configurations of Terraform: `init`, `fmt` and `providers`.
+//! The arguments of the commands for configurations of Terraform: `init`, `output`, `fmt` and `providers`.
 
 use std::path::PathBuf;
 
@@ -65,6 +65,24 @@ pub enum LockFileMode {
     Write,
     /// The file must have the versions already, and is not changed.
     Readonly,
+}
+
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// The output to show [default: all]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub root: RootArgs,
+    /// The state file, which holds the records.
+    #[arg(long, value_name = "FILE", default_value = "purlin.db")]
+    pub state: PathBuf,
+    /// Print JSON: the value of NAME, or an object of all outputs with their types.
+    #[arg(long, conflicts_with = "raw")]
+    pub json: bool,
+    /// Print the text, number or boolean of NAME without quotes and line end.
+    #[arg(long, requires = "name")]
+    pub raw: bool,
 }
 
 #[derive(Debug, Args)]

@@ -139,12 +139,19 @@ examples! {
   # Record an existing object for a manifest
   purlin import database db-1234 -f shop";
 
-    MIGRATE: "
-  # Convert a Terraform state to manifests, and records in purlin.db
-  purlin migrate --state terraform.tfstate --out shop
+    OUTPUT: "
+  # Show all outputs of the configuration in the working directory
+  purlin output
 
-  # Restore the references from a plan, and choose a name
-  purlin migrate --state terraform.tfstate --config plan.json --out shop --name aws_instance.web=web-server";
+  # Use one of them in a script
+  curl \"$(purlin output -raw url)\"";
+
+    MIGRATE: "
+  # Take the objects of terraform.tfstate over, in the directory of their configuration
+  purlin migrate
+
+  # Take over the state of a backend
+  tofu state pull | purlin migrate --state -";
 
     SUSPEND: "
   # Stop changing an object, in the namespace of the current context

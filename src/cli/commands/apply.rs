@@ -16,11 +16,13 @@ use crate::cli::run::RunResults;
 use crate::cli::saved::SavedPlan;
 use crate::cli::signals::ShutdownMode;
 use crate::cli::{run, show};
+use engine::load::{Config, Output};
 use engine::plan::Mode;
 use engine::plan::render::Detail;
 use engine::plan::render::summary::Counts;
 use model::Address;
 use runtime::execute::{self, Limits, Run, Summary};
+use runtime::store::{RecordedConfiguration, StateFile};
 
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(path) = &args.plan {
@@ -60,26 +62,39 @@ async fn carry_out(
     loop {
         let planned = session.inputs.plan(&session.engine, planning, purpose.clone()).await?;
         if planned.config.program.is_none() || planned.destroys {
-            return confirm_and_apply(session, planned, doing, doing.yes, &mut Readings::new(), console).await;
+            let (destroyed, state) = (planned.destroys.then(|| session.inputs.clone()), Arc::clone(&session.state));
+            let exit = confirm_and_apply(session, planned, doing, doing.yes, &mut Readings::new(), console).await?;
+            if let Some(inputs) = destroyed
+                && state.load_all()?.records.is_empty()
+            {
+                record_outputs(&state, &inputs, &[])?;
+            }
+            return Ok(exit);
         }
         let (config, inputs) = (Arc::clone(&planned.config), session.inputs.clone());
         let mut readings = planned.plan.readings.clone();
         let (engine, state) = (Arc::clone(&session.engine), Arc::clone(&session.state));
         let goes_on = planned.has_steps() && planned.plan.is_deferred();
         let exit = confirm_and_apply(session, planned, doing, doing.yes, &mut readings, console).await?;
-        let recorded = state.load_all()?.records;
         if goes_on && matches!(exit, Exit::Success | Exit::Changes) {
             console.notice("Planning again: what some objects waited for is known now.");
+            let recorded = state.load_all()?.records;
             session = Session { engine, inputs: Inputs { recorded, ..inputs }, state };
             continue;
         }
-        if doing.output == Format::Text {
-            let mut text = console.text();
-            outputs::write(&outputs::recorded(&config, &recorded, &readings, &inputs.namespace), &mut text);
-            console.print(&text)?;
-        }
+        finish(&state, &config, &inputs, &readings, doing, console)?;
         return Ok(exit);
     }
+}
+
+/// Records the outputs of a Terraform configuration for `purlin output`, unless they are the same.
+fn record_outputs(state: &StateFile, inputs: &Inputs, outputs: &[Output]) -> anyhow::Result<()> {
+    let (Some(source), Some(outputs)) = (&inputs.module, outputs::to_state(outputs)) else { return Ok(()) };
+    let before = inputs.configurations.get(source).cloned().unwrap_or_default();
+    if before.outputs != outputs {
+        state.record_configuration(source, &RecordedConfiguration { outputs, ..before })?;
+    }
+    Ok(())
 }
 
 /// Applies a saved plan without confirmation, because the user has already seen it.
@@ -93,8 +108,35 @@ async fn apply_saved(
     let saved = SavedPlan::read(path)?;
     let files = saved.files(target.cluster.kubeconfig, target.files.plugin_dirs);
     let session = local::open_for_saved_plan(&files, limits, console, |inputs| saved.check(inputs)).await?;
-    let planned = saved.restore(&session.engine, &session.inputs).await;
-    confirm_and_apply(session, planned, doing, true, &mut Readings::new(), console).await
+    let planned = saved.restore(&session.engine, &session.inputs).await?;
+    if planned.config.program.is_none() || planned.destroys {
+        return confirm_and_apply(session, planned, doing, true, &mut Readings::new(), console).await;
+    }
+    let (config, inputs, state) = (Arc::clone(&planned.config), session.inputs.clone(), Arc::clone(&session.state));
+    let mut readings = planned.plan.readings.clone();
+    let exit = confirm_and_apply(session, planned, doing, true, &mut readings, console).await?;
+    finish(&state, &config, &inputs, &readings, doing, console)?;
+    Ok(exit)
+}
+
+/// Records the outputs after an apply, and shows them.
+fn finish(
+    state: &StateFile,
+    config: &Config,
+    inputs: &Inputs,
+    readings: &Readings,
+    doing: &RunArgs,
+    console: Console,
+) -> anyhow::Result<()> {
+    let recorded = state.load_all()?.records;
+    let outputs = outputs::recorded(config, &recorded, readings, &inputs.namespace);
+    record_outputs(state, inputs, &outputs)?;
+    if doing.output == Format::Text {
+        let mut text = console.text();
+        outputs::write(&outputs, &mut text);
+        console.print(&text)?;
+    }
+    Ok(())
 }
 
 /// Shows a plan, asks for confirmation if needed, and walks it. What steps read of data sources is added to `readings`.

@@ -14,7 +14,6 @@ use crate::cli::{inspect, show};
 use drivers::kubernetes_object;
 use engine::load::{Config, Instance};
 use engine::plan::render::Detail;
-use migrate::escape_value;
 use model::{
     Address, Cause, ChangeCause, ChangeKind, ChangeOutcome, HistoryEntry, ImportRequest, InstanceKey, ObjectStatus,
     Record, RecordedObject, Stored, Value,
@@ -262,6 +261,18 @@ fn contains(value: &Json, desired: &Json) -> bool {
         Json::Array(items) => items.iter().any(|item| contains(item, desired)),
         Json::Object(entries) => entries.values().any(|item| contains(item, desired)),
         _ => false,
+    }
+}
+
+/// Escapes all strings in a value, so that they contain no expressions.
+fn escape_value(value: &Json) -> Json {
+    match value {
+        Json::String(text) => Json::String(text.replace("${", "$${")),
+        Json::Array(items) => items.iter().map(escape_value).collect(),
+        Json::Object(entries) => {
+            Json::Object(entries.iter().map(|(key, item)| (key.clone(), escape_value(item))).collect())
+        }
+        other => other.clone(),
     }
 }
 

@@ -1,205 +1,158 @@
-//! `purlin migrate`: converts a Terraform or OpenTofu state to manifests and records for which the next plan has no
-//! changes. No object is read or changed. [`migrate`] does the conversion.
-//!
-//! Records are written before the directory of the manifests appears. So no plan can treat an object as an orphan or as
-//! not created yet.
+//! `purlin migrate`: writes records of the objects of a Terraform or OpenTofu state, so that its configuration goes on with
+//! them. No object is read or changed. [`migrate`] makes the records, and one transaction writes them all.
 
-mod as_recorded;
-mod check;
 mod convert;
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use futures::future::try_join_all;
-
 use crate::cli::args::MigrateArgs;
-use crate::cli::configuration;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::local;
+use crate::cli::init;
+use crate::cli::local::{self, DesiredState};
 use crate::cli::options::Files;
 use crate::cli::output::Console;
-use crate::cli::root_module::Variables;
-use check::{Check, Checked};
+use crate::cli::outputs::{Readings, RecordedScope};
+use crate::cli::root_module::{self, RootModule, STATE, Variables};
 use drivers::provider::ConfigurationMode;
-use engine::load::{self, Config};
-use migrate::{File, Migration, MigrationResult, Problem, RESOURCES};
+use migrate::state::{self, State};
+use migrate::{Place, Problem};
 use model::text::counted;
-use model::{Record, Severity};
-use process::private_file;
-use runtime::store::StateFile;
+use model::{Record, Recorded, Stored, Version, has_errors};
+use runtime::store::{RecordedConfiguration, StateFile};
+use terraform::NamedProvider;
 
 pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
+    let root = init::root(args.directory)?;
+    let state = args.state.unwrap_or_else(|| root.join(STATE));
     let files = Files {
-        sources: args.filenames.clone(),
+        sources: vec![root.clone()],
         prune: false,
-        state: args.records.clone(),
+        state: args.records,
         is_state_named: true,
         kubeconfig: None,
-        plugin_dirs: args.plugin_dirs.clone(),
-        variables: Variables::default(),
+        plugin_dirs: args.plugin_dirs,
+        variables: Variables { values: args.variables, files: args.variable_files },
     };
-    require_new(&args)?;
-    let text = state_text(&args.state)?;
-    let configuration = args.config.as_deref().map(|path| configuration::read(path, &args.var_files)).transpose()?;
-    let names = args.names.iter().cloned().collect();
-    let migration = match Migration::new(&text, configuration, provider_manifests(&files)?, &names) {
-        Ok(migration) => migration,
+    let state = match state::parse(&state_text(&state)?) {
+        Ok(state) => state,
+        Err(problem) => return Ok(report_problems(&[problem], console)),
+    };
+    let mut desired = local::read(&files);
+    console.diagnostics(&desired.problems);
+    let module = desired.modules.take().filter(|_| !has_errors(&desired.problems));
+    let Some(module) = module else { return Ok(report_problems(&[], console)) };
+    require_new(&files, module.source(), &state)?;
+    let source = Arc::clone(module.source());
+    let namespace = StateFile::read(&files.state)?.and_then(|found| found.namespace);
+    let desired = local::in_namespace(desired, namespace, &files)?;
+    let records = match records(&state, module, desired, &files, console).await? {
+        Ok(records) => records,
         Err(problems) => return Ok(report_problems(&problems, console)),
     };
-    let checked = match migrated(migration, &files).await? {
-        Ok(checked) => checked,
-        Err(problems) => return Ok(report_problems(&problems, console)),
-    };
-    report_notes(&checked, console);
-    if !checked.differences.is_empty() && !args.allow_changes {
-        return Ok(report_problems(&checked.differences, console));
+    let known =
+        RecordedConfiguration { outputs: state.outputs.clone(), lineage: state.lineage.clone(), serial: state.serial };
+    let namespace = records.first().map_or_else(|| Arc::from("default"), |record| record.namespace.clone());
+    let occupied = StateFile::add(&files.state, &namespace, &local::holder(), &records, (&source, &known))?;
+    if let Some(address) = occupied {
+        let message = format!("`{address}` already has a record in `{}`", files.state.display());
+        return Err(Failure::hinted(message, "write the records to another file with --records"));
     }
-    checked.differences.iter().for_each(|one| console.notice(&format!("warning: {}", one.message)));
-    let migrated = checked.result;
-    let paths = local::source_paths(&files);
-    let source = paths.source(&paths.absolute(&args.out.join(RESOURCES)));
-    write(&args, &migrated.files, &migrated.records, &source).await?;
-    report_result(&args, &migrated, console);
+    report_result(&files, &root, &state, &records, console);
     Ok(Exit::Success)
 }
 
-/// Converts the objects, and checks the plan of the result.
-async fn migrated(migration: Migration, files: &Files) -> anyhow::Result<Result<Checked, Vec<Problem>>> {
-    let unconfigured = Arc::new(local::providers(files, ConfigurationMode::Ignore)?);
-    let configured = Arc::new(local::providers(files, ConfigurationMode::Configure)?);
-    let given = configuration::given_manifests(files)?;
+/// The records of the objects of a state.
+async fn records(
+    state: &State,
+    module: RootModule,
+    desired: DesiredState,
+    files: &Files,
+    console: Console,
+) -> anyhow::Result<Result<Vec<Record>, Vec<Problem>>> {
+    let providers = Arc::new(local::providers(files, ConfigurationMode::Ignore)?);
+    let source = Arc::clone(module.source());
+    let mut config = desired.config;
     let result = async {
-        let answers = convert::convert_objects(&migration, &unconfigured).await?;
-        let gathered = migration.gather(answers)?;
-        let (configured, unconfigured) = (&configured, &unconfigured);
-        let check = Check { gathered: &gathered, given: &given, configured, unconfigured };
-        check.run().await.map_err(|problem| vec![problem])
+        let program = module.program(&providers).await.map_err(|problems| {
+            console.diagnostics(&problems);
+            Vec::new()
+        })?;
+        config.add_program(program.clone());
+        let objects = convert::convert_objects(state, &config, &providers).await?;
+        let made = |providers: &dyn Fn(&NamedProvider) -> _| {
+            let place = Place { config: &config, source: &source, providers };
+            migrate::records(state, &objects, &place).map_err(|problem| vec![problem])
+        };
+        // The configuration of a provider can depend on objects.
+        let recorded: Recorded = made(&|_| None)?.into_iter().map(stored).collect();
+        let (readings, namespace) = (Readings::new(), desired.namespace);
+        let scope = RecordedScope {
+            config: &config,
+            recorded: &recorded,
+            readings: &readings,
+            namespace: &namespace,
+            planned: &BTreeMap::new(),
+        };
+        made(&|named: &NamedProvider| {
+            let known = || convert::unconfigured(named, &config).map(Arc::new);
+            program.provider_use(named, &scope).or_else(known)
+        })
     };
     let result = result.await;
-    configured.close().await;
-    unconfigured.close().await;
+    providers.close().await;
     Ok(result)
 }
 
-fn report_notes(checked: &Checked, console: Console) {
-    checked.result.notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
-    for why in &checked.unchecked {
-        console.notice(&format!("note: only the schemas were compared, because a provider cannot plan: {why}"));
-    }
+fn stored(record: Record) -> (model::Address, Stored) {
+    (record.address.clone(), Stored { record: Arc::new(record), version: Version(0) })
 }
 
 fn report_problems(problems: &[Problem], console: Console) -> Exit {
     problems.iter().for_each(|problem| console.failure(&problem.clone().into()));
-    console.notice("Nothing was migrated.");
+    console.notice("Nothing was taken over.");
     Exit::Problems
 }
 
-fn report_result(args: &MigrateArgs, migrated: &MigrationResult, console: Console) {
-    let (directory, file) = (args.out.display(), args.records.display());
-    if let Some(secret) = migrated.files.iter().find(|file| file.is_secret) {
-        let name = secret.name;
-        console.notice(&format!(
-            "warning: {directory}/{name} contains sensitive values in plain text and is readable only by you"
-        ));
-    }
-    let data_sources = match migrated.data {
-        0 => String::new(),
-        some => format!(", {}", counted(some, "data source")),
-    };
+fn report_result(files: &Files, root: &Path, state: &State, records: &[Record], console: Console) {
     let objects = |record: &Record| usize::from(record.current.is_some()) + record.deposed.len();
-    let resources = counted(migrated.resources, "resource");
-    let objects = counted(migrated.records.iter().map(objects).sum(), "object");
-    console.notice(&format!(
-        "Migrated {resources} with {objects}{data_sources}: manifests in {directory}, records in {file}."
-    ));
-    let sources: String = args.filenames.iter().map(|source| format!(" -f {}", source.display())).collect();
-    let records = if args.records == Path::new("purlin.db") { String::new() } else { format!(" --state {file}") };
-    console.notice(&format!("Next: purlin plan{sources} -f {directory}{records}"));
+    let objects = counted(records.iter().map(objects).sum(), "object");
+    let resources = counted(state.resources.len(), "resource");
+    let file = files.state.display();
+    console.notice(&format!("Took over {objects} of {resources}: records in {file}."));
+    console
+        .notice("The state is unchanged. Keep it as a backup, and change these objects only with Purlin from now on.");
+    let records = if files.state == Path::new("purlin.db") { String::new() } else { format!(" --state {file}") };
+    console.notice(&format!("Next: {}{records}", root_module::command("plan", root)));
 }
 
-/// Existing files are never overwritten.
-fn require_new(args: &MigrateArgs) -> anyhow::Result<()> {
-    if let Some(there) = StateFile::read(&args.records)?
-        && (!there.loaded.records.is_empty() || !there.loaded.unreadable.is_empty())
-    {
-        let message = format!("`{}` already contains records", args.records.display());
-        let hint = "specify another file with --records, or delete the file if an interrupted migration left it";
-        return Err(Failure::hinted(message, hint));
+/// Existing records are never overwritten.
+fn require_new(files: &Files, source: &Arc<str>, state: &State) -> anyhow::Result<()> {
+    if state.resources.iter().all(|resource| resource.objects.is_empty()) {
+        return Err(Failure::hinted("the state has no objects", "there is nothing to take over: run `purlin plan`"));
     }
-    let is_empty = match fs::read_dir(&args.out) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    let Some(there) = StateFile::read(&files.state)? else { return Ok(()) };
+    let own = there.loaded.records.values().filter(|stored| stored.record.source.as_ref() == Some(source)).count();
+    if own == 0 {
+        return Ok(());
+    }
+    let file = files.state.display();
+    let message = match there.loaded.configurations.get(source) {
+        Some(known) if (&known.lineage, known.serial) == (&state.lineage, state.serial) => {
+            format!("the objects of this state are taken over already: `{file}` has {}", counted(own, "record"))
+        }
+        _ => format!("`{file}` already has {} of this configuration", counted(own, "record")),
     };
-    if !is_empty {
-        let message = format!("`{}` already exists", args.out.display());
-        return Err(Failure::hinted(message, "specify a new or an empty directory with --out"));
-    }
-    Ok(())
+    Err(Failure::hinted(message, "run `purlin plan`, or write the records to another file with --records"))
 }
 
 fn state_text(path: &Path) -> anyhow::Result<String> {
     let read =
         if path.as_os_str() == "-" { std::io::read_to_string(std::io::stdin()) } else { fs::read_to_string(path) };
     read.map_err(|error| {
-        let hint = "specify a state file, or `-` for the output of `terraform state pull`";
-        Failure::hinted(format!("--state: {}: {error}", path.display()), hint)
+        let hint = "name the state with --state; `tofu state pull` or `terraform state pull` writes that of a backend";
+        Failure::hinted(format!("the state {} cannot be read: {error}", path.display()), hint)
     })
-}
-
-/// Loads the manifests of providers.
-fn provider_manifests(files: &Files) -> anyhow::Result<Config> {
-    let config = if files.sources.is_empty() {
-        Config::default()
-    } else {
-        load::read(&files.sources, &local::source_paths(files)).config
-    };
-    let of_providers = config.providers.values().flat_map(|spec| spec.problems.iter());
-    let all = of_providers.chain(config.provider_configs.values().flat_map(|one| one.problems.iter()));
-    match all.into_iter().find(|problem| problem.severity == Severity::Error) {
-        None => Ok(config),
-        Some(problem) => Err(Failure { message: problem.to_string(), hint: problem.hint.clone() }.into()),
-    }
-}
-
-/// Writes the manifests to a temporary directory, then the records, then renames the directory.
-/// `source` is the file of the records' manifests.
-async fn write(args: &MigrateArgs, files: &[File], records: &[Record], source: &Arc<str>) -> anyhow::Result<()> {
-    let with_source = |record: &Record| Record { source: Some(Arc::clone(source)), ..record.clone() };
-    let records: Vec<Record> = records.iter().map(with_source).collect();
-    let failed = |path: &Path, error: std::io::Error| {
-        Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "fix the cause and try again")
-    };
-    let temporary = temporary_path(&args.out);
-    if temporary.exists() {
-        fs::remove_dir_all(&temporary).map_err(|error| failed(&temporary, error))?;
-    }
-    let written = files.iter().try_for_each(|manifest| {
-        fs::create_dir_all(&temporary)?;
-        let mut options = match manifest.is_secret {
-            true => private_file::options(),
-            false => fs::File::options().write(true).to_owned(),
-        };
-        let mut file = options.create_new(true).open(temporary.join(manifest.name))?;
-        file.write_all(manifest.text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(|error| failed(&temporary, error))?;
-    let namespace = records.first().map_or_else(|| Arc::from("default"), |record| record.namespace.clone());
-    let state = StateFile::open(&args.records, &namespace, local::holder())?;
-    try_join_all(records.iter().map(|record| state.write(record, None))).await?;
-    drop(state);
-    fs::rename(&temporary, &args.out).map_err(|error| {
-        let hint = format!("all records are written: move `{}` there yourself", temporary.display());
-        Failure::hinted(format!("`{}` cannot be written: {error}", args.out.display()), hint)
-    })
-}
-
-/// The temporary path of the directory before it is renamed.
-fn temporary_path(directory: &Path) -> PathBuf {
-    let mut name = directory.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    directory.with_file_name(name)
 }

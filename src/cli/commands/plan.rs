@@ -47,7 +47,7 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         PlanFormat::Markdown => show::markdown(&planned, &published(&planned.graph), console)?,
         PlanFormat::Text => show::plan(&planned, Detail { full: args.full }, console)?,
     }
-    let exit = Exit::of(planned.has_errors(), planned.has_changes(), args.detailed_exitcode);
+    let exit = Exit::of(planned.has_errors(), planned.has_changes_with_outputs(), args.detailed_exitcode);
     // The process exits after this. Freeing a hundred thousand objects one by one would take a tenth of its time.
     let (view, planned) = (ManuallyDrop::new(view), ManuallyDrop::new(planned));
     let (Some(files), Some(out)) = (saving, &args.out) else { return Ok(exit) };
@@ -55,11 +55,7 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         console.notice("The plan was not saved, because it has errors.");
         return Ok(exit);
     }
-    if planned.config.program.is_some() {
-        let hint = "`purlin apply` shows the plan before it changes anything";
-        return Err(Failure::hinted("a plan of a Terraform configuration cannot be saved yet", hint));
-    }
-    let saved = SavedPlan::new(&files, &view.inputs, ManuallyDrop::into_inner(planned))?;
+    let saved = SavedPlan::new(&files, &planning, &view.inputs, ManuallyDrop::into_inner(planned))?;
     ManuallyDrop::new(saved).write(out)?;
     console.notice(&format!("Saved the plan. To apply exactly these changes: purlin apply {}", out.display()));
     Ok(exit)

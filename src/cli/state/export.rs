@@ -7,31 +7,36 @@ use std::sync::Arc;
 
 use super::{edit, records};
 use crate::cli::args::StateExportArgs;
-use crate::cli::configuration;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::{Files, Target};
 use crate::cli::output::Console;
 use drivers::provider::ConfigurationMode;
 use drivers::{Preparation, Providers};
-use migrate::Configuration;
 use migrate::export::{self, Base, Export};
 use model::{Provider, ProviderUse, Recorded, RecordedObject, Value};
 use process::{Random as _, SystemRandom, private_file};
 
 pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit> {
     let target = Target::from_args(args.target);
-    let configuration = args.config.as_deref().map(|path| configuration::read(path, &[])).transpose()?;
-    let base = args.base.as_deref().map(|path| base(path, configuration.as_ref(), &args.names)).transpose()?;
-    let records = records::read(target.clone(), console).await?;
+    let base = args.base.as_deref().map(base).transpose()?;
+    let mut records = records::read(target.clone(), console).await?;
+    records.retain_sources(&target);
     if !records.diagnostics.is_empty() {
         console.diagnostics(&records.diagnostics);
         console.notice("Nothing was exported.");
         return Ok(Exit::Problems);
     }
     records.recorded.values().try_for_each(|stored| edit::require_no_intent(&stored.record))?;
-    let of_base = base.as_ref().map(|base| (base.lineage.clone(), base.serial + 1));
-    let (lineage, serial) = of_base.unwrap_or_else(|| (SystemRandom.uuid(), 1));
+    let known = records.configurations.values().next().filter(|_| records.configurations.len() == 1);
+    let (lineage, serial) = match (&base, known) {
+        (Some(base), _) => (base.lineage.clone(), base.serial + 1),
+        (None, Some(known)) if !known.lineage.is_empty() => (known.lineage.clone(), known.serial + 1),
+        _ => (SystemRandom.uuid(), 1),
+    };
+    let of_base = base.as_ref().map(|base| base.outputs.as_str());
+    let outputs = known.map(|known| known.outputs.as_str()).filter(|outputs| !outputs.is_empty());
+    let outputs = outputs.or(of_base).unwrap_or("{}");
     let lineage = args.lineage.unwrap_or(lineage);
     let providers = match target {
         Target::Files(files) => Some(schemas(&files, &records.recorded).await?),
@@ -40,7 +45,7 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
     };
     let types = |used: &ProviderUse, type_name: &str| providers.as_ref()?.object_type(&used.provider, type_name);
     let (serial, base) = (args.serial.unwrap_or(serial), base.as_ref());
-    let export = Export { lineage: &lineage, serial, base, types: &types };
+    let export = Export { lineage: &lineage, serial, outputs, base, types: &types };
     let exported = export::state(&records.recorded, &export);
     if let Some(providers) = &providers {
         providers.close().await;
@@ -61,11 +66,10 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
     Ok(Exit::Success)
 }
 
-fn base(path: &Path, configuration: Option<&Configuration>, names: &[(String, String)]) -> anyhow::Result<Base> {
+fn base(path: &Path) -> anyhow::Result<Base> {
     let failed = |what: String| Failure::hinted(format!("--base: {}: {what}", path.display()), "specify a state file");
     let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    let names = names.iter().cloned().collect();
-    Base::parse(&text, configuration, &names).map_err(|problem| failed(problem.message))
+    Base::parse(&text).map_err(|problem| failed(problem.message))
 }
 
 /// Starts the providers whose schemas the paths of sensitive values need. If one is not available, both forms of a path

@@ -1,5 +1,8 @@
 //! Reads and edits the records of a target.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::edit::RecordEdit;
@@ -8,7 +11,7 @@ use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::{cluster, local};
 use model::{Address, Diagnostic, Diagnostics, Reason, Record, Recorded, Stored};
-use runtime::store::{StateFile, UnreadableRecord};
+use runtime::store::{RecordedConfiguration, StateFile, UnreadableRecord};
 
 /// Records that are open for editing.
 pub struct Records {
@@ -67,6 +70,8 @@ pub struct RecordList {
     pub recorded: Recorded,
     /// Errors of unreadable records.
     pub diagnostics: Diagnostics,
+    /// What is known of Terraform configurations beside their objects, by source.
+    pub configurations: BTreeMap<Arc<str>, RecordedConfiguration>,
 }
 
 impl RecordList {
@@ -80,6 +85,7 @@ impl RecordList {
         let given: Vec<_> = files.sources.iter().map(|source| paths.absolute(source)).collect();
         let is_covered = |source: &str| given.iter().any(|path| paths.covers(path, source));
         self.recorded.retain(|_, stored| stored.record.source.as_deref().is_some_and(is_covered));
+        self.configurations.retain(|source, _| is_covered(source));
     }
 }
 
@@ -88,7 +94,11 @@ pub async fn read(target: Target, console: Console) -> anyhow::Result<RecordList
         Target::Files(files) => local::read_records(&files, console)?,
         Target::Cluster(cluster) => cluster::records(&cluster, console).await?,
     };
-    Ok(RecordList { recorded: loaded.records, diagnostics: loaded.unreadable.iter().map(diagnostic).collect() })
+    Ok(RecordList {
+        diagnostics: loaded.unreadable.iter().map(diagnostic).collect(),
+        recorded: loaded.records,
+        configurations: loaded.configurations,
+    })
 }
 
 /// Opens the records of a target for editing. A state file stays locked until the result is dropped.

@@ -72,25 +72,3 @@ fn a_value_that_only_a_read_shows_is_recorded_silently() {
     assert!(plan.contains("# reader will be updated in place"), "{plan}");
     assert!(plan.contains("Plan: 0 to create, 1 to update, 0 to replace, 0 to destroy."), "{plan}");
 }
-
-#[test]
-fn drift_of_a_migrated_object_is_reported() {
-    let bench = applied();
-    let sandbox = &bench.sandbox;
-    sandbox.ok(&["state", "export", "--terraform", "--out", "exported.tfstate"]);
-    let provider = "files/provider.yaml";
-    sandbox.ok(&["migrate", "--state", "exported.tfstate", "--out", "infra", "--records", "new.db", "-f", provider]);
-    let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
-    let reported = manifests.replace("\nspec:\n", "\nspec:\n  drift: { action: Report }\n");
-    assert_ne!(reported, manifests);
-    sandbox.write("infra/resources.yaml", &reported);
-    let apply = || sandbox.run(&["apply", "-f", "infra", "-f", provider, "--state", "new.db", "--yes"]);
-    expect![[r#"
-        No changes: every object is up to date.
-    "#]]
-    .assert_eq(&apply().stdout);
-    fs::write(sandbox.path("world/n"), "of another").unwrap();
-    let ran = apply();
-    assert!(ran.stderr.contains("nested: changed outside of Purlin: `text`; not corrected"), "{ran:?}");
-    assert_eq!(fs::read_to_string(sandbox.path("world/n")).unwrap(), "of another");
-}

@@ -52,12 +52,14 @@ impl History {
         let before = described(&planned);
         let OrderedPlan { plan, graph, config, moves } = planned;
         let planned = PlanResult { plan, graph, config, moves, ..PlanResult::default() };
-        let saved = SavedPlan::new(&files, &inputs, planned).and_then(|saved| saved.to_bytes());
+        let saved = SavedPlan::new(&files, &purlin::cli::options::Planning::default(), &inputs, planned)
+            .and_then(|saved| saved.to_bytes());
         let bytes = saved.map_err(|error| format!("a plan cannot be saved: {error}"))?;
         let read = || SavedPlan::from_bytes(&bytes, "plan").map_err(|error| error.to_string());
 
         read()?.check(&inputs).map_err(|error| format!("a new saved plan is rejected: {error}"))?;
-        let PlanResult { plan, graph, config, moves, .. } = read()?.restore(engine, &inputs).await;
+        let restored = read()?.restore(engine, &inputs).await.map_err(|error| error.to_string())?;
+        let PlanResult { plan, graph, config, moves, .. } = restored;
         let restored = OrderedPlan { plan, graph, config, moves };
         if described(&restored) != before {
             return Err(format!("a restored plan differs from the saved one: {} {before}", described(&restored)));

@@ -11,7 +11,7 @@ use cty::{Type, Value, json};
 use super::object_client::data;
 use super::private::ObjectPrivate;
 use super::schema::IdentityType;
-use super::values::{self, ArgumentSelection, Dropped, DynamicTypes, WrittenArguments};
+use super::values::{self, ArgumentSelection, Dropped, DynamicTypes};
 use super::{ObjectClient, Providers, diagnostics};
 use crate::{CallContext, TakeOver, terraform_data};
 use model::{
@@ -47,8 +47,6 @@ pub struct AdoptedObject {
 pub struct ReconstructedConfig {
     /// The configuration, with sensitive values marked.
     pub config: EngineValue,
-    /// The configuration with every argument that has a value.
-    pub full: EngineValue,
     /// The errors, if the provider rejects the configuration.
     pub problems: Diagnostics,
 }
@@ -80,40 +78,13 @@ impl Providers {
         called.mask_answer(called.adopt_object(object).await)
     }
 
-    /// Converts a data source of a state to its value and its written arguments, without reading it.
-    ///
-    /// # Errors
-    /// If the provider or type does not exist, or the state does not match its schema.
-    pub async fn adopt_data(
-        &self,
-        context: &CallContext,
-        object: &ForeignObject,
-        written: &WrittenArguments,
-    ) -> Result<(EngineValue, EngineValue), DriverError> {
-        let called = self.data_source_client(context).await?;
-        let schema = &called.kind.schema;
-        let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::UnsupportedAttributes::Ignore);
-        let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
-        let value = values::to_model(&schema.block, &known);
-        let arguments = values::config_as_written(&schema.block, &value, written);
-        Ok((value, arguments))
-    }
-
-    /// Marks the sensitive values in a provider configuration. `None` if the schema of the provider is unknown.
-    pub fn mark_configuration(&self, provider: &Provider, configuration: &EngineValue) -> Option<EngineValue> {
-        let served = self.cached_types(provider)?.ok()?;
-        let (conformed, _) = values::coerce_config(served.configuration(), configuration);
-        Some(values::to_model(served.configuration(), &conformed))
-    }
-
     /// The type of the objects of a resource type. `None` if the schema of the provider is unknown.
     pub fn object_type(&self, provider: &Provider, type_name: &str) -> Option<Type> {
         let served = self.cached_types(provider)?.ok()?;
         Some(served.resource(type_name).ok()??.schema.ty().clone())
     }
 
-    /// Reconstructs the configuration of a recorded value: the closest one that the provider accepts. `written` has the
-    /// configured arguments if they are known.
+    /// Reconstructs the configuration of a recorded value: the closest one that the provider accepts.
     ///
     /// # Errors
     /// If the provider cannot be called.
@@ -121,11 +92,10 @@ impl Providers {
         &self,
         context: &CallContext,
         value: &EngineValue,
-        written: Option<&WrittenArguments>,
     ) -> Result<ReconstructedConfig, DriverError> {
         let called = self.object_client(context).await?;
         called.mask.add(Secrets::of([value]));
-        called.mask_answer(called.reconstruct_config(value, written).await)
+        called.mask_answer(called.reconstruct_config(value).await)
     }
 }
 
@@ -212,28 +182,19 @@ impl ObjectClient<'_> {
         self.state(&state, answer.private, None, data(answer.identity).as_ref())
     }
 
-    async fn reconstruct_config(
-        &self,
-        value: &EngineValue,
-        written: Option<&WrittenArguments>,
-    ) -> Result<ReconstructedConfig, DriverError> {
+    async fn reconstruct_config(&self, value: &EngineValue) -> Result<ReconstructedConfig, DriverError> {
         let block = &self.kind.schema.block;
         let full = values::config_from_state(block, value, ArgumentSelection::All);
-        if let Some(written) = written {
-            let config = values::config_as_written(block, value, written);
-            let problems = self.validate(&config).await?.into_iter().filter(is_error).collect();
-            return Ok(ReconstructedConfig { config, full, problems });
-        }
         let mut first = None;
         for candidate in self.candidates(value, &full).await? {
             let (config, problems) = self.refine(candidate).await?;
             if problems.is_empty() {
-                return Ok(ReconstructedConfig { config, full, problems });
+                return Ok(ReconstructedConfig { config, problems });
             }
             first.get_or_insert((config, problems));
         }
         let (config, problems) = first.unwrap_or_default();
-        Ok(ReconstructedConfig { config, full, problems })
+        Ok(ReconstructedConfig { config, problems })
     }
 
     /// Removes the optional arguments that the provider rejects, the empty ones first. Returns the errors that remain.

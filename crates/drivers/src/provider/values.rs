@@ -10,9 +10,7 @@ use cty::Step;
 use model::{Path, Segment};
 
 pub use coerce::{coerce_config, coerce_validated, convert};
-pub use config_from_state::{
-    ArgumentSelection, Dropped, Written, WrittenArguments, config_as_written, config_from_state, without,
-};
+pub use config_from_state::{ArgumentSelection, Dropped, config_from_state, without};
 pub use dynamic_types::DynamicTypes;
 pub use record::{from_model, raw_state, to_model, to_unmarked_model};
 

@@ -45,6 +45,8 @@ pub struct Output {
     pub name: Arc<str>,
     /// Marked if it is sensitive. `None`: an error took it away.
     pub value: Option<Value>,
+    /// The type of the value in the language of the configuration, as JSON. Values of the engine have fewer types.
+    pub ty: Arc<str>,
 }
 
 impl Config {

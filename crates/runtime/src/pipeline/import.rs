@@ -40,7 +40,7 @@ pub async fn import(
     let context = engine.call_context(&call, Timeouts::default().read);
     let Some(state) = checked_object(driver.import(&context, request).await?) else { return Ok(None) };
     let config = match engine.drivers.providers_serving(type_name) {
-        Some(providers) => Some(providers.reconstruct(&context, &state.value, None).await?),
+        Some(providers) => Some(providers.reconstruct(&context, &state.value).await?),
         None => None,
     };
     Ok(Some(ImportedObject { state, config }))

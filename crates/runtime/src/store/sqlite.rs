@@ -31,7 +31,7 @@ use tokio::sync::OnceCell;
 use tracing::warn;
 
 use crate::execute::{Journal, JournalError};
-use crate::store::{LastFailure, LoadedRecords, codec};
+use crate::store::{LastFailure, LoadedRecords, RecordedConfiguration, codec};
 use model::{Address, Holder, Record, Stored, Version};
 
 pub use error::StateError;
@@ -157,6 +157,32 @@ impl StateFile {
         let given = serde_json::json!(given).to_string();
         schema::record_sources(&self.path, &BTreeMap::new(), Some(&given))
             .map_err(|error| StateError::sqlite(&self.path, &error))
+    }
+
+    /// Records what is known of a Terraform configuration.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn record_configuration(&self, source: &str, known: &RecordedConfiguration) -> Result<(), StateError> {
+        schema::record_configuration(&self.path, source, known).map_err(|error| StateError::sqlite(&self.path, &error))
+    }
+
+    /// Adds new records and what is known of their configuration, all or nothing. Returns an address that has a record
+    /// already; then nothing was written.
+    ///
+    /// # Errors
+    /// As `open`, and when the file cannot be written.
+    pub fn add(
+        path: &Path,
+        namespace: &str,
+        holder: &Holder,
+        records: &[Record],
+        configuration: (&str, &RecordedConfiguration),
+    ) -> Result<Option<Address>, StateError> {
+        let _lock = Lock::exclusive(path)?;
+        let (connection, counter) = schema::open_for_writing(path, namespace, holder)?;
+        backup::copy(path)?;
+        writer::add(&connection, counter, records, configuration).map_err(|error| StateError::sqlite(path, &error))
     }
 
     pub fn namespace(&self) -> &Arc<str> {

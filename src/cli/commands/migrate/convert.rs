@@ -1,4 +1,4 @@
-//! Calls providers to upgrade the objects of a state to their current schemas, and to reconstruct their configuration.
+//! Calls providers to upgrade the objects of a state to their current schemas.
 
 use std::fmt::Display;
 
@@ -6,10 +6,14 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::SignedDuration;
 
-use drivers::{CallContext, Preparation, Providers, ReconstructedConfig};
-use migrate::{AdoptedObject, Migration, Object, Problem, Resource, without_provider};
-use model::{DriverError, RecordedObject};
+use configuration::ProviderSource;
+use drivers::{CallContext, Providers};
+use engine::load::Config;
+use migrate::state::{Object, Resource, State, provider_text};
+use migrate::{Problem, without_provider};
+use model::{DriverError, ProviderUse, RecordedObject, Value};
 use process::{Clock as _, SystemClock};
+use terraform::NamedProvider;
 
 /// How many resources are converted concurrently.
 const MAX_CONCURRENT: usize = 16;
@@ -17,38 +21,37 @@ const MAX_CONCURRENT: usize = 16;
 /// The time limit of a provider for one object.
 const TIME_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 
-/// Returns the results for the objects of each resource, in order, or the problem of the resource.
+/// Returns the objects of each resource, in order.
 ///
 /// # Errors
-/// If a provider of managed objects cannot be started.
+/// All problems: one for each resource whose objects cannot be converted.
 pub async fn convert_objects(
-    migration: &Migration,
+    state: &State,
+    config: &Config,
     providers: &Providers,
-) -> Result<Vec<Result<Vec<AdoptedObject>, Problem>>, Vec<Problem>> {
-    prepare(migration, providers).await?;
+) -> Result<Vec<Vec<RecordedObject>>, Vec<Problem>> {
     let convert = async |resource: &Resource| {
-        let mut answers = Vec::new();
+        let mut converted = Vec::new();
         for object in &resource.objects {
-            answers.push(convert_object(migration, providers, resource, object).await?);
+            converted.push(convert_object(config, providers, resource, object).await?);
         }
-        Ok(answers)
+        Ok(converted)
     };
-    Ok(stream::iter(migration.resources()).map(convert).buffered(MAX_CONCURRENT).collect().await)
+    let answers: Vec<Result<Vec<RecordedObject>, Problem>> =
+        stream::iter(&state.resources).map(convert).buffered(MAX_CONCURRENT).collect().await;
+    let (converted, problems): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    match problems.is_empty() {
+        true => Ok(converted.into_iter().filter_map(Result::ok).collect()),
+        false => Err(problems.into_iter().filter_map(Result::err).collect()),
+    }
 }
 
-/// Installs and starts each provider once, so that its problems are reported once. Problems of a provider that is used
-/// only for data sources are ignored.
-async fn prepare(migration: &Migration, providers: &Providers) -> Result<(), Vec<Problem>> {
-    let all = migration.providers();
-    let needed: Vec<_> = all.keys().map(|provider| (*provider).clone()).collect();
-    providers
-        .prepare(Preparation { namespace: None, version: 0, needed: &needed, current: &[], configurations: &[] })
-        .await;
-    let managed = all.iter().filter(|(_, is_managed)| **is_managed);
-    let faults =
-        managed.filter_map(|(provider, _)| Some(problem(&provider.source, providers.preparation_error(provider)?)));
-    let problems: Vec<Problem> = faults.collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+/// A provider that the configuration requires, without a configuration.
+pub fn unconfigured(named: &NamedProvider, config: &Config) -> Option<ProviderUse> {
+    let is_it = |source: &str| ProviderSource::parse(source).as_ref() == Some(&named.source);
+    let spec = config.providers.values().find(|spec| is_it(&spec.provider.source))?;
+    let provider = spec.provider.clone();
+    Some(ProviderUse::new(provider.name.clone(), provider, Value::map::<&str>([])))
 }
 
 fn problem(what: &dyn Display, error: DriverError) -> Problem {
@@ -57,51 +60,36 @@ fn problem(what: &dyn Display, error: DriverError) -> Problem {
 }
 
 async fn convert_object(
-    migration: &Migration,
+    config: &Config,
     providers: &Providers,
     resource: &Resource,
     object: &Object,
-) -> Result<AdoptedObject, Problem> {
+) -> Result<RecordedObject, Problem> {
     if let Some(known) = without_provider(resource, object) {
         return known;
     }
     let address = resource.instance(object);
-    let context = context(migration, resource, &address);
-    let written = migration.written_arguments(resource);
-    let failed = |error| problem(&address, error);
-    if resource.address.is_data {
-        let written = written.unwrap_or_default();
-        let (value, config) = providers.adopt_data(&context, &object.content, &written).await.map_err(failed)?;
-        return Ok(AdoptedObject {
-            object: RecordedObject { value, ..RecordedObject::default() },
-            full: config.clone(),
-            config,
-            problems: Vec::new(),
-        });
-    }
-    let adopted = providers.adopt(&context, &object.content).await.map_err(failed)?;
-    let state = adopted.state;
-    let ReconstructedConfig { config, full, problems } = match object.deposed {
-        Some(_) => ReconstructedConfig::default(),
-        None => providers.reconstruct(&context, &state.value, written.as_ref()).await.map_err(failed)?,
+    let Some(provider) = unconfigured(&object.provider, config) else {
+        let provider = provider_text(&object.provider, &object.provider.source.full());
+        let message = format!("`{address}`: the configuration requires no {provider}");
+        let hint = "name it in `required_providers` as long as there are objects of it";
+        return Err(Problem::hinted(message, hint));
     };
-    let object = RecordedObject {
+    let now = SystemClock.now();
+    let context = CallContext {
+        type_name: resource.address.resource.kind.clone(),
+        address: address.to_string().into(),
+        provider: Some(provider.into()),
+        deadline: now.checked_add(TIME_LIMIT).unwrap_or(now),
+        ..CallContext::default()
+    };
+    let adopted = providers.adopt(&context, &object.content).await.map_err(|error| problem(&address, error))?;
+    let state = adopted.state;
+    Ok(RecordedObject {
         value: state.value,
         private: state.private,
         identity: state.identity,
         schema_version: adopted.schema_version,
         ..RecordedObject::default()
-    };
-    Ok(AdoptedObject { object, config, full, problems })
-}
-
-fn context(migration: &Migration, resource: &Resource, address: &str) -> CallContext {
-    let now = SystemClock.now();
-    CallContext {
-        type_name: resource.address.type_name.as_str().into(),
-        address: address.into(),
-        provider: migration.provider(resource).cloned(),
-        deadline: now.checked_add(TIME_LIMIT).unwrap_or(now),
-        ..CallContext::default()
-    }
+    })
 }

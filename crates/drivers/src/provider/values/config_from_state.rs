@@ -1,10 +1,9 @@
 //! Generates a configuration from a state.
 //!
-//! A state does not say which values were configured and which the provider added. The caller names the arguments of the
-//! configuration, or chooses which arguments are included and lets the provider validate the result.
+//! A state does not say which values were configured and which the provider added. The caller chooses which
+//! arguments are included, and lets the provider validate the result.
 
 mod prune;
-mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +12,6 @@ use model::Value;
 use tfprovider::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Shape};
 
 pub use prune::{Dropped, without};
-pub use written::{Written, WrittenArguments, config_as_written};
 
 /// Which arguments of a state are included in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,27 +155,6 @@ mod tests {
         assert_eq!(made(ArgumentSelection::All), json!({"name": "a", "note": "", "zone": "z", "rule": rule}));
         assert_eq!(made(ArgumentSelection::NonEmpty), json!({"name": "a", "zone": "z", "rule": rule}));
         assert_eq!(made(ArgumentSelection::NotComputed), json!({"name": "a", "rule": rule}));
-    }
-
-    #[test]
-    fn only_written_arguments_are_taken() {
-        let state = Value::from_json(json!({
-            "id": "1", "name": "a", "note": "", "zone": "z", "rule": [{"port": "80", "arn": "x"}, {"port": "90", "arn": "y"}],
-        }));
-        let port = |port: &str| Written::Object([("port".into(), Written::Constant(Value::from(port)))].into());
-        let written = WrittenArguments::from([
-            ("name".into(), Written::Whole),
-            ("secret".into(), Written::Constant(Value::from("s"))),
-            ("rule".into(), Written::List(vec![port("90"), port("80")])),
-        ]);
-        let made = config_as_written(&block(), &state, &written);
-        // The order of a set is that of the configuration.
-        let expected = json!({"name": "a", "secret": "s", "rule": [{"port": "90"}, {"port": "80"}]});
-        assert_eq!(made.without_marks().to_json(), expected);
-        assert_eq!(made.get("secret"), Some(&Value::from("s").into_sensitive()));
-        // The caller has the expression.
-        let made = config_as_written(&block(), &state, &[("secret".into(), Written::Whole)].into());
-        assert_eq!(made.to_json(), json!({"secret": null}));
     }
 
     #[test]

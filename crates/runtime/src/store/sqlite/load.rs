@@ -85,6 +85,7 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRe
         reads,
         failures,
         given: given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+        configurations: schema::configurations(connection)?,
         ..LoadedRecords::default()
     })
 }

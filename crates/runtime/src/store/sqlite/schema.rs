@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::StateError;
+use crate::store::RecordedConfiguration;
 use model::{Address, Holder};
 use process::private_file;
 
@@ -108,6 +109,38 @@ pub(super) fn record_sources(
         transaction.execute("INSERT OR REPLACE INTO meta VALUES ('given', ?1)", [given])?;
     }
     transaction.commit()
+}
+
+/// What stands before the source of a configuration in the table `meta`.
+const CONFIGURATION: &str = "configuration ";
+
+/// Records what is known of a Terraform configuration, over a separate connection.
+///
+/// The caller holds the lock.
+pub(super) fn record_configuration(path: &Path, source: &str, known: &RecordedConfiguration) -> rusqlite::Result<()> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY)?;
+    insert_configuration(&connection, source, known)
+}
+
+pub(super) fn insert_configuration(
+    connection: &Connection,
+    source: &str,
+    known: &RecordedConfiguration,
+) -> rusqlite::Result<()> {
+    let key = format!("{CONFIGURATION}{source}");
+    let value = serde_json::json!(known).to_string();
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", [key, value]).map(drop)
+}
+
+/// What is known of Terraform configurations, by source.
+pub(super) fn configurations(connection: &Connection) -> rusqlite::Result<BTreeMap<Arc<str>, RecordedConfiguration>> {
+    let mut statement = connection.prepare("SELECT key, value FROM meta WHERE key LIKE ?1 || '%'")?;
+    let rows = statement.query_map([CONFIGURATION], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let known = |(key, value): (String, String)| {
+        Some((key.strip_prefix(CONFIGURATION)?.into(), serde_json::from_str(&value).ok()?))
+    };
+    rows.filter_map(|row| row.map(known).transpose()).collect()
 }
 
 /// Whether the records have sources. Those of a file that only earlier versions wrote have none.

@@ -11,8 +11,9 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, Statement, params};
 use tokio::sync::oneshot;
 
-use super::StateError;
 use super::error::message;
+use super::{StateError, schema};
+use crate::store::RecordedConfiguration;
 use crate::store::codec::{self, CodecError};
 use model::{Address, Record, Version};
 
@@ -195,6 +196,30 @@ fn commit(connection: &Connection, group: &[&Change], counter: &mut u64) -> rusq
     drop(statements);
     transaction.commit()?;
     Ok(outcomes)
+}
+
+/// Adds new records in one transaction. Returns the first address that has a record already, and then writes nothing.
+pub(super) fn add(
+    connection: &Connection,
+    mut counter: u64,
+    records: &[Record],
+    (source, configuration): (&str, &RecordedConfiguration),
+) -> rusqlite::Result<Option<Address>> {
+    let transaction = connection.unchecked_transaction()?;
+    let mut statements = Statements::prepare(&transaction)?;
+    for record in records {
+        counter += 1;
+        let change =
+            Change::put(record, None).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        if !statements.apply(&change, counter)? {
+            return Ok(Some(record.address.clone()));
+        }
+    }
+    statements.counter.execute([signed(counter)])?;
+    schema::insert_configuration(&transaction, source, configuration)?;
+    drop(statements);
+    transaction.commit()?;
+    Ok(None)
 }
 
 struct Statements<'c> {
