@@ -229,7 +229,8 @@ impl Reconciler {
             tracing::debug!(namespace = &**self.namespace(), step = step.id(), ?took, "finished");
             let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
             let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
-            let made = stored.as_ref().map_or_else(|| step.clone(), |stored| made_by(step, &stored.record));
+            let made = stored.as_ref().filter(|_| !adopted).map(|stored| made_by(step, &stored.record));
+            let made = made.unwrap_or_else(|| step.clone());
             self.report_finished(&made, adopted, id.as_deref());
         }
         if own.is_none() && before.is_some() {
