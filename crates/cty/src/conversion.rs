@@ -172,21 +172,22 @@ fn to_collection(value: &Value, to: &Type, is_unsafe: bool) -> Result<Value, Err
                 return Ok(Value::unknown(Type::list(value.ty().element().cloned().unwrap_or(Type::Dynamic))));
             }
             let items = same_type(elements(value, wanted, is_unsafe)?, "list")?;
-            Ok(Value::list(element_of_empty(value.ty(), wanted), items))
+            Ok(Value::list(element_type(&mut items.iter(), element_of_empty(value.ty(), wanted)), items))
         }
         (Type::List(_) | Type::Set(_), Type::Set(wanted)) => {
             let items = same_type(elements(value, wanted, is_unsafe)?, "set")?;
-            Ok(Value::set(element_of_empty(value.ty(), wanted), items))
+            Ok(Value::set(element_type(&mut items.iter(), element_of_empty(value.ty(), wanted)), items))
         }
         (Type::Tuple(types), Type::Set(wanted)) => {
             let common = elements_type(types, wanted, is_unsafe).ok_or_else(no_common_type)?;
             let items = same_type(elements(value, &common, is_unsafe)?, "set")?;
-            Ok(Value::set(common.without_optional(), items))
+            Ok(Value::set(element_type(&mut items.iter(), common.without_optional()), items))
         }
         (Type::Tuple(types), Type::List(wanted)) => {
             let common = elements_type(types, wanted, is_unsafe).ok_or_else(no_common_type)?;
             let items = unified(elements(value, &common, is_unsafe)?, is_unsafe)?;
-            Ok(Value::list(common.without_optional(), same_type(items, "list")?))
+            let items = same_type(items, "list")?;
+            Ok(Value::list(element_type(&mut items.iter(), common.without_optional()), items))
         }
         (Type::Map(_), Type::Map(wanted)) => {
             let entries = entries(value, wanted, is_unsafe)?;
@@ -218,6 +219,12 @@ fn element_of_empty(from: &Type, wanted: &Type) -> Type {
         Some(own) if *wanted == Type::Dynamic => own.clone(),
         _ => wanted.without_optional(),
     }
+}
+
+/// Elements decide themselves: a set of unknown length has become a list of its own elements, whatever was wanted.
+fn element_type(items: &mut dyn Iterator<Item = &Value>, wanted: Type) -> Type {
+    let typed = items.map(Value::ty).find(|ty| **ty != Type::Dynamic);
+    typed.cloned().unwrap_or(wanted)
 }
 
 fn elements(value: &Value, to: &Type, is_unsafe: bool) -> Result<Vec<Value>, Error> {
@@ -272,7 +279,7 @@ fn same_type(items: Vec<Value>, kind: &str) -> Result<Vec<Value>, Error> {
 
 fn map_of(entries: BTreeMap<Arc<str>, Value>, element: Type) -> Result<Value, Error> {
     if one_type(&mut entries.values()) {
-        Ok(Value::map(element, entries))
+        Ok(Value::map(element_type(&mut entries.values(), element), entries))
     } else {
         Err(Error::new("the elements of a map must have one type"))
     }
