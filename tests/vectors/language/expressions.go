@@ -550,4 +550,7 @@ values({a = 1, b = "x"})[0]
 keys(unknown_map)[0]
 merge({a = 1}, null)
 merge(object, {z = 1}).z
+sha1(base64gzip(join("", [for repeated in range(4) : join("", [for i in range(511) : sha256(i)])])))
+sha1(base64gzip(join("-", [for repeated in range(4) : join("", [for i in range(512) : sha256(i)])])))
+sha1(base64gzip(join("", [for i in range(1000) : join(".", [for j in range(20) : "${i * j % 1000}:${i}"])])))
 `

@@ -3,6 +3,8 @@
 use super::{MAX_TOKENS, Token};
 
 const WINDOW: usize = 1 << 15;
+/// Go's library keeps two windows of the input, and moves on by one when so little of them is left.
+const REST: usize = MIN_MATCH + MAX_MATCH;
 const MIN_MATCH: usize = 4;
 const MAX_MATCH: usize = 258;
 /// A match of this length is taken without a look at the next byte.
@@ -20,9 +22,24 @@ struct Chains<'a> {
     input: &'a [u8],
     heads: Vec<Option<usize>>,
     previous: Vec<Option<usize>>,
+    /// Where the windows begin. Nothing before is found, also if it is near enough.
+    base: usize,
 }
 
 impl Chains<'_> {
+    /// Moves the windows on if a place is near their end, and there is more input.
+    fn reach(&mut self, at: usize) {
+        let end = self.base + 2 * WINDOW;
+        if at + REST > end && self.input.len() > end {
+            self.base += WINDOW;
+        }
+    }
+
+    /// The first place that a match may begin at.
+    fn least(&self, at: usize) -> usize {
+        at.saturating_sub(WINDOW).max(self.base)
+    }
+
     /// Adds a place, and gives the last one before it with the same hash.
     fn add(&mut self, at: usize) -> Option<usize> {
         let bytes = self.input.get(at..at + MIN_MATCH)?;
@@ -35,7 +52,7 @@ impl Chains<'_> {
     /// The longest match, of the nearest place if there are several.
     fn longest(&self, at: usize, first: usize) -> Option<(usize, usize)> {
         let most = MAX_MATCH.min(self.input.len() - at);
-        let least = at.saturating_sub(WINDOW);
+        let least = self.least(at);
         let mut best = None;
         let mut length = MIN_MATCH - 1;
         let mut place = Some(first);
@@ -49,7 +66,7 @@ impl Chains<'_> {
                     break;
                 }
             }
-            if at >= WINDOW && start == least {
+            if at >= self.base + WINDOW && start == least {
                 break;
             }
             place = self.previous[start];
@@ -65,16 +82,17 @@ impl Chains<'_> {
 
 /// Gives the tokens of each block, and the part of the input that it stands for.
 pub(super) fn find(input: &[u8], write: &mut dyn FnMut(&[Token], &[u8])) {
-    let mut chains = Chains { input, heads: vec![None; 1 << HASH_BITS], previous: vec![None; input.len()] };
+    let mut chains = Chains { input, heads: vec![None; 1 << HASH_BITS], previous: vec![None; input.len()], base: 0 };
     let mut tokens = Vec::new();
     let (mut at, mut block_start) = (0, 0);
     let mut pending_byte = false;
     let (mut length, mut distance) = (MIN_MATCH - 1, 0);
     while at < input.len() {
+        chains.reach(at);
         let first = chains.add(at);
         let (before_length, before_distance) = (length, distance);
         (length, distance) = (MIN_MATCH - 1, 0);
-        if let Some(first) = first.filter(|first| *first >= at.saturating_sub(WINDOW))
+        if let Some(first) = first.filter(|first| *first >= chains.least(at))
             && input.len() - at > before_length
             && before_length < LAZY
             && let Some(found) = chains.longest(at, first)
