@@ -85,8 +85,8 @@ fn cidrsubnet(call: &Call<'_>) -> Result<Value, Failure> {
     let prefix = extended.and_then(|prefix| u32::try_from(prefix).ok()).filter(|prefix| *prefix <= network.bits);
     let prefix = prefix.ok_or_else(|| Failure::of(1, format!("{network} cannot be extended by {new_bits} bits")))?;
     let subnet = Network { prefix, ..network };
-    // A negative number of bits gives a larger network, whose numbers upstream does not bound.
-    let most = BigInt::from(1) << if new_bits < 0 { network.bits } else { subnet.prefix - network.prefix };
+    // A negative number of bits gives a larger network. Upstream bounds its numbers by the length of the address only.
+    let most = BigInt::from(1) << if new_bits < 0 { subnet.prefix } else { subnet.prefix - network.prefix };
     let number = u128::try_from(&number).ok().filter(|_| number < most);
     let number = number.ok_or_else(|| Failure::of(2, format!("{new_bits} bits have only {most} numbers")))?;
     let shift = subnet.bits - subnet.prefix;
