@@ -117,6 +117,12 @@ fn part(value: &Value, to: &Type, is_unsafe: bool) -> Result<Value, Error> {
     if value.ty() == to { Ok(value.clone()) } else { apply(value, to, is_unsafe) }
 }
 
+/// A part that is null loses its marks where go-cty makes the null again: as an attribute, and in what was a collection
+/// or becomes a set.
+fn bare_null(value: Value) -> Value {
+    if value.is_null() { Value::null(value.ty().clone()) } else { value }
+}
+
 fn as_text(value: &Value) -> String {
     match value.data() {
         Data::Bool(bool) => bool.to_string(),
@@ -141,7 +147,7 @@ fn to_object(value: &Value, wanted: &ObjectType, is_unsafe: bool) -> Result<Valu
     let entries = value.as_entries().cloned().unwrap_or_default();
     let attributes = wanted.attributes.iter().map(|(name, to)| {
         let converted = match entries.get(name) {
-            Some(item) => within(Step::Name(name.clone()), part(item, to, is_unsafe))?,
+            Some(item) => bare_null(within(Step::Name(name.clone()), part(item, to, is_unsafe))?),
             None => Value::null(to.without_optional()),
         };
         Ok((name.clone(), converted))
@@ -156,7 +162,7 @@ fn from_map(value: &Value, wanted: &ObjectType, is_unsafe: bool) -> Result<Value
             Some(item) if item.ty() != to && !can_convert(item.ty(), to, is_unsafe) => {
                 return Err(mismatch(item.ty(), to).inside(Step::Name(name.clone())));
             }
-            Some(item) => within(Step::Name(name.clone()), part(item, to, is_unsafe))?,
+            Some(item) => bare_null(within(Step::Name(name.clone()), part(item, to, is_unsafe))?),
             None if wanted.optional.contains(name) => Value::null(to.without_optional()),
             None => return Err(Error::new(format!("the map has no element for the required attribute \"{name}\""))),
         };
@@ -171,16 +177,19 @@ fn to_collection(value: &Value, to: &Type, is_unsafe: bool) -> Result<Value, Err
             if !value.length_is_known() {
                 return Ok(Value::unknown(Type::list(value.ty().element().cloned().unwrap_or(Type::Dynamic))));
             }
-            let items = same_type(elements(value, wanted, is_unsafe)?, "list")?;
+            let items = elements(value, wanted, is_unsafe)?.into_iter().map(bare_null).collect();
+            let items = same_type(items, "list")?;
             Ok(Value::list(element_type(&mut items.iter(), element_of_empty(value.ty(), wanted)), items))
         }
         (Type::List(_) | Type::Set(_), Type::Set(wanted)) => {
-            let items = same_type(elements(value, wanted, is_unsafe)?, "set")?;
+            let items = elements(value, wanted, is_unsafe)?.into_iter().map(bare_null).collect();
+            let items = same_type(items, "set")?;
             Ok(Value::set(element_type(&mut items.iter(), element_of_empty(value.ty(), wanted)), items))
         }
         (Type::Tuple(types), Type::Set(wanted)) => {
             let common = elements_type(types, wanted, is_unsafe).ok_or_else(no_common_type)?;
-            let items = same_type(elements(value, &common, is_unsafe)?, "set")?;
+            let items = elements(value, &common, is_unsafe)?.into_iter().map(bare_null).collect();
+            let items = same_type(items, "set")?;
             Ok(Value::set(element_type(&mut items.iter(), common.without_optional()), items))
         }
         (Type::Tuple(types), Type::List(wanted)) => {
@@ -333,6 +342,8 @@ fn filled(from: &Type, wanted: &Type) -> Type {
             let ty = from.attributes.get(name).map_or_else(|| to.clone(), |from| filled(from, to));
             (name.clone(), ty)
         })),
+        // No value of such a type becomes an object, but a null does.
+        (Type::Object(_), _) => Type::object(std::iter::empty::<(&str, Type)>()),
         (Type::Set(to), Type::Set(from) | Type::List(from)) => Type::set(filled(from, to)),
         (Type::Set(to), Type::Tuple(from)) => Type::set(common(from, to)),
         (Type::List(to), Type::Set(from) | Type::List(from)) => Type::list(filled(from, to)),
