@@ -224,12 +224,12 @@ impl Defaults {
                 None => item.clone(),
             })
             .collect();
-        let element = value.ty().element().cloned().unwrap_or(Type::Dynamic);
+        if items.is_empty() {
+            return value.clone();
+        }
         match (value.ty(), unified(&filled)) {
-            (Type::Set(_), _) if items.is_empty() => Value::set(element, []),
-            (Type::List(_), _) if items.is_empty() => Value::list(element, []),
-            (Type::Set(_), Some(filled)) => Value::set(element, filled),
-            (Type::List(_), Some(filled)) => Value::list(element, filled),
+            (Type::Set(_), Some((element, filled))) => Value::set(element, filled),
+            (Type::List(_), Some((element, filled))) => Value::list(element, filled),
             _ => Value::tuple(filled),
         }
     }
@@ -256,13 +256,12 @@ impl Defaults {
                 }
             }
         }
-        let element = value.ty().element().cloned().unwrap_or(Type::Dynamic);
         if let Type::Map(_) = value.ty() {
             if filled.is_empty() {
-                return Value::map::<&str>(element, []);
+                return value.clone();
             }
             let values: Vec<Value> = filled.values().cloned().collect();
-            if let Some(values) = unified(&values) {
+            if let Some((element, values)) = unified(&values) {
                 return Value::map(element, filled.into_keys().zip(values));
             }
         }
@@ -271,8 +270,10 @@ impl Defaults {
 }
 
 /// The values in their common type, if they have one.
-fn unified(values: &[Value]) -> Option<Vec<Value>> {
+fn unified(values: &[Value]) -> Option<(Type, Vec<Value>)> {
     let types: Vec<Type> = values.iter().map(|value| value.ty().clone()).collect();
     let common = unify_unsafe(&types)?;
-    values.iter().map(|value| common.convert(value).ok()).collect()
+    let values: Vec<Value> = values.iter().map(|value| common.convert(value).ok()).collect::<Option<_>>()?;
+    let element = values.iter().map(Value::ty).find(|ty| **ty != Type::Dynamic);
+    Some((element.unwrap_or(&common.ty).clone(), values))
 }

@@ -15,8 +15,13 @@ import (
 type Constraint struct {
 	Type   string `json:"c"`
 	Source string `json:"e"`
-	Result *Value `json:"r,omitempty"`
+	// The value of the variable `operand`, if the source is that.
+	Operand *Value `json:"a,omitempty"`
+	Result  *Value `json:"r,omitempty"`
 }
+
+const constraints = 3000
+
 
 func writeConstraints(j *judge, lines *json.Encoder) {
 	variables := map[string]*Value{}
@@ -28,6 +33,104 @@ func writeConstraints(j *judge, lines *json.Encoder) {
 		for _, value := range strings.Split(strings.TrimSpace(values), "\n") {
 			j.writeConstraint(lines, ty, value)
 		}
+	}
+	for range constraints {
+		j.writeRandomConstraint(lines)
+	}
+}
+
+func (j *judge) writeRandomConstraint(lines *json.Encoder) {
+	defer func() { _ = recover() }()
+	wanted, given := j.constraint(3)
+	operand := j.some(j.similar(given), false)
+	vector := Constraint{Type: wanted, Source: "operand", Operand: encode(operand), Result: constrained(wanted, operand)}
+	first, err := json.Marshal(vector.Result)
+	if err != nil {
+		panic(err)
+	}
+	// Some results depend on the random order of Go's maps.
+	for range 20 {
+		if again, err := json.Marshal(constrained(wanted, operand)); err != nil || string(again) != string(first) {
+			return
+		}
+	}
+	write(lines, vector)
+}
+
+// constraint is the source of a random type, and a type whose values meet it.
+func (j *judge) constraint(depth int) (string, cty.Type) {
+	if depth == 0 || j.chance(25) {
+		name := j.one("string", "string", "number", "bool", "any")
+		switch name {
+		case "number":
+			return name, cty.Number
+		case "bool":
+			return name, cty.Bool
+		case "any":
+			return name, j.someType(1)
+		default:
+			return name, cty.String
+		}
+	}
+	switch j.random.Intn(6) {
+	case 0:
+		source, ty := j.constraint(depth - 1)
+		return "list(" + source + ")", anyOf(j, cty.List, cty.Set, tupleOf)(ty)
+	case 1:
+		source, ty := j.constraint(depth - 1)
+		return "set(" + source + ")", anyOf(j, cty.List, cty.Set, tupleOf)(ty)
+	case 2:
+		source, ty := j.constraint(depth - 1)
+		return "map(" + source + ")", anyOf(j, cty.Map, objectOf)(ty)
+	case 3:
+		first, firstType := j.constraint(depth - 1)
+		second, secondType := j.constraint(depth - 1)
+		return "tuple([" + first + ", " + second + "])", cty.Tuple([]cty.Type{firstType, secondType})
+	default:
+		return j.objectConstraint(depth)
+	}
+}
+
+func (j *judge) objectConstraint(depth int) (string, cty.Type) {
+	sources, attributes := []string{}, map[string]cty.Type{}
+	for _, name := range []string{"a", "b", "c", "name"} {
+		if j.chance(40) {
+			continue
+		}
+		source, ty := j.constraint(depth - 1)
+		switch j.random.Intn(4) {
+		case 0:
+			source = "optional(" + source + ")"
+		case 1, 2:
+			source = "optional(" + source + ", " + j.literal(source) + ")"
+		}
+		sources = append(sources, name+" = "+source)
+		if !strings.HasPrefix(source, "optional") || j.chance(50) {
+			attributes[name] = ty
+		}
+	}
+	return "object({" + strings.Join(sources, ", ") + "})", cty.Object(attributes)
+}
+
+// literal is a default for a type; of an object it may leave attributes out.
+func (j *judge) literal(wanted string) string {
+	switch kind, _, _ := strings.Cut(wanted, "("); kind {
+	case "string":
+		return j.one(`"d"`, `"5"`, "null", "true")
+	case "number":
+		return j.one("5", `"5"`, "null", `"x"`)
+	case "bool":
+		return j.one("true", `"false"`, "null")
+	case "list", "set":
+		return j.one("[]", "[]", `["d"]`, "[{}]", "[1, 2]", "null")
+	case "map":
+		return j.one("{}", "{}", `{k = "d"}`, "{k = {}}", "{k = []}", "null")
+	case "tuple":
+		return j.one(`["d", 1]`, "null", "[{}, []]")
+	case "object":
+		return j.one("{}", "{}", "{}", `{a = "d"}`, "{name = {}}", `{a = 1, b = [], c = {}, name = "n"}`, "null")
+	default:
+		return j.one("null", "[]", `"d"`, "{}")
 	}
 }
 
