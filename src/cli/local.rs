@@ -341,7 +341,7 @@ async fn with_modules(mut desired: DesiredState, drivers: &Registry, loaded: &Lo
             Some(problem) => vec![problem],
             None => module.add_to(&mut desired.config, providers).await,
         };
-        desired.config.add_removed(recorded);
+        desired.config.add_removed(&loaded.records);
         desired.add_problems(unusable);
     }
     desired

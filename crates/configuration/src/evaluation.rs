@@ -32,7 +32,7 @@ use language::{Budget, Failure, Files};
 use compiled::{Compiled, Place};
 pub use demand::{BlockKeys, KeyKind, KnownBlock};
 use expansion::Instances;
-pub use imports::ImportRequest;
+pub use imports::{EvaluatedImport, ImportRequest};
 pub use inputs::{Input, values_of_file};
 use item::{Item, ModuleId};
 use objects::Shape;

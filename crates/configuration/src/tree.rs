@@ -314,8 +314,8 @@ impl Tree {
     }
 
     /// The module at the names of calls from the root module.
-    pub fn at(&self, names: impl Iterator<Item = &Arc<str>> + Clone) -> Option<&Node> {
-        self.nodes.iter().find(|node| node.path.iter().eq(names.clone()))
+    pub fn at(&self, names: &[&Arc<str>]) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.path.iter().eq(names.iter().copied()))
     }
 
     /// Whether an error is that a module has to be installed first.

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use configuration::module::IgnoreChanges;
 use configuration::{
-    BlockKeys, Dependency, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, Mode, ModulePath, Object,
-    ProviderAddress, ResourceAddress, ResourceName, Trigger,
+    BlockKeys, Dependency, EvaluatedImport, Evaluation, InstanceAddress, Key, KeyKind, KnownBlock, Mode, ModulePath,
+    Object, ProviderAddress, ResourceAddress, ResourceName, Trigger,
 };
 use engine::load::{
-    self, Condition, DeletionPolicy, Expansion, Family, Hook, HookPhase, Inputs, Instance, InstanceKeys,
-    InstanceSelector, Lines, MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition,
-    Template,
+    self, Condition, DeletionPolicy, Expansion, Family, Hook, Inputs, Instance, InstanceKeys, InstanceSelector, Lines,
+    MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition, Template,
 };
 use model::{Address, IgnoredChange, Path, Record, Segment, Source, Value};
 
@@ -19,7 +18,7 @@ use crate::program::{Shared, Use};
 use crate::providers::config_name;
 use crate::provisioners::Provisioned;
 use crate::templates::{Attribute, Body, Keys, Postconditions, ProviderBody, Repeated, keys_value, template};
-use crate::{address, moved, problem, provisioners};
+use crate::{address, moved, problem, provisioners, value};
 
 /// The blocks and calls that are known.
 pub struct Blocks {
@@ -132,7 +131,8 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let provisioned = written().filter(|(_, resource)| !resource.provisioners.is_empty());
     let checked = checked.map(|(name, _)| name).collect();
     let provisioned = provisioned.map(|(name, _)| name).collect();
-    let builder = Builder { shared, blocks: &blocks, checked, provisioned };
+    let imports = evaluation.imports().unwrap_or_default();
+    let builder = Builder { shared, blocks: &blocks, imports, checked, provisioned };
     let mut all = ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
     let mut used = BTreeSet::new();
     for ((module, call), block) in &blocks.calls {
@@ -141,8 +141,13 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
         }
     }
     for (address, block) in &blocks.resources {
-        if block.kind != KeyKind::Once {
+        let imported = || builder.imports.iter().filter(|import| import.is_into(address));
+        if block.kind != KeyKind::Once || imported().any(|import| import.is_open || !import.uses.is_empty()) {
             all.families.push(Arc::new(builder.family(block, Repeated::Block(address.clone()))));
+        }
+        // What is to be imported must never be created instead.
+        if imported().any(|import| import.is_open) {
+            continue;
         }
         let BlockKeys::Known(keys) = &block.keys else { continue };
         let moved = builder.moved(address, block);
@@ -172,9 +177,8 @@ pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
         // Those that the block had.
         [] => recorded.map(provisioners::as_recorded).collect(),
         own => {
-            let (block, key, uses) = (object.resource, object.key, Arc::default());
             let shared = Arc::clone(shared);
-            let of = Provisioned { shared, block, key, uses, place: place.clone(), is_removed: true };
+            let of = Provisioned { shared, object, uses: Arc::default(), place: place.clone(), is_removed: true };
             provisioners::hooks(&of, own)
         }
     };
@@ -201,6 +205,8 @@ pub fn provider_template(shared: &Arc<Shared>, provider: &ProviderAddress) -> Pr
 struct Builder<'a> {
     shared: &'a Arc<Shared>,
     blocks: &'a Blocks,
+    /// The `import` blocks.
+    imports: Vec<EvaluatedImport>,
     /// The resources that may have postconditions.
     checked: HashSet<&'a ResourceName>,
     /// The resources that may have provisioners.
@@ -210,15 +216,22 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn family(&self, block: &KnownBlock, of: Repeated) -> Family {
         let own = of.address();
-        let uses: Arc<[Use]> = self.blocks.uses(&block.uses).into();
-        let mut groups = self.blocks.groups(&block.uses);
+        let imports = self.imports.iter().filter(|import| match &of {
+            Repeated::Block(address) => import.is_into(address),
+            Repeated::Call(..) => false,
+        });
+        let mut named = block.uses.clone();
+        named.extend(imports.clone().flat_map(|import| import.uses.iter().cloned()));
+        let is_open = imports.clone().any(|import| import.is_open);
+        let uses: Arc<[Use]> = self.blocks.uses(&named).into();
+        let mut groups = self.blocks.groups(&named);
         groups.extend(self.blocks.groups_around(&block.module));
         let references: Arc<[Reference]> = references(&uses, groups, &[]).into();
         let place = self.place(block.range);
         let keys =
             Keys { shared: Arc::clone(self.shared), of: of.clone(), kind: block.kind, uses, place: place.clone() };
         let template = match &block.keys {
-            BlockKeys::Known(known) if block.uses.is_empty() => Template::literal(keys_value(block.kind, known)),
+            BlockKeys::Known(known) if named.is_empty() && !is_open => Template::literal(keys_value(block.kind, known)),
             _ => template(keys),
         };
         let (repeat, enabled) = match block.kind {
@@ -231,15 +244,7 @@ impl Builder<'_> {
             Repeated::Call(..) => "",
         };
         let repetition = Repetition { repeat, enabled, import: None, references: references.clone() };
-        let destroying: Vec<Hook> = match &of {
-            Repeated::Block(address) => {
-                let all = self.hooks(address, None, &Arc::default(), block.range).into_iter();
-                all.filter(|hook| hook.when == HookPhase::BeforeDestroy).collect()
-            }
-            Repeated::Call(..) => Vec::new(),
-        };
         let shared = Instance {
-            hooks: destroying.into(),
             references,
             repetition: Some(Arc::new(repetition)),
             moved_from: match &of {
@@ -249,6 +254,7 @@ impl Builder<'_> {
             ..self.plain(own.clone(), type_name, block.range)
         };
         let expansion = match &block.keys {
+            BlockKeys::Known(_) if is_open => Expansion::Pending,
             BlockKeys::Known(keys) => Expansion::Known(instance_keys(block.kind, keys)),
             BlockKeys::Unknown => Expansion::Pending,
             BlockKeys::Failed => Expansion::Failed(vec![problem::consequence(&own, place)]),
@@ -262,23 +268,37 @@ impl Builder<'_> {
         moved::former(&self.shared.tree, address, block.kind.has_keys(), keys).into()
     }
 
-    /// The provisioners of an instance, or of one that is not there any more.
-    fn hooks(&self, block: &ResourceAddress, key: Option<Key>, uses: &Arc<[Use]>, range: hcl::Range) -> Vec<Hook> {
+    /// What is imported into an object.
+    fn import(&self, object: &InstanceAddress) -> Option<model::ImportRequest> {
+        let mut requests = self.imports.iter().flat_map(|import| &import.requests);
+        requests.find(|request| request.to == *object).and_then(value::import)
+    }
+
+    /// The provisioners of an object.
+    fn hooks(&self, object: &Object, uses: &Arc<[Use]>) -> Vec<Hook> {
+        let block = &object.address.resource;
         if !self.provisioned.contains(&block.resource) {
             return Vec::new();
         }
-        let node = self.shared.tree.at(block.module.0.iter().map(|step| &step.name));
+        let node = self.shared.tree.at(&block.module.0.iter().map(|step| &step.name).collect::<Vec<_>>());
         let Some(resource) = node.and_then(|node| node.module.resources.get(&block.resource)) else {
             return Vec::new();
         };
-        let shared = Arc::clone(self.shared);
-        let (uses, place) = (uses.clone(), self.place(range));
-        let of = Provisioned { shared, block: block.clone(), key, uses, place, is_removed: false };
+        let of = Provisioned {
+            shared: Arc::clone(self.shared),
+            object: object.address.clone(),
+            uses: uses.clone(),
+            place: self.place(object.range),
+            is_removed: false,
+        };
         provisioners::hooks(&of, &resource.provisioners)
     }
 
     fn instance(&self, object: &Object, moved: &Arc<[MovedFrom]>) -> Instance {
-        let named: BTreeSet<Dependency> = object.uses.iter().chain(&object.depends_on).cloned().collect();
+        let imports = self.imports.iter().filter(|import| import.is_into(&object.address.resource));
+        let imports = imports.flat_map(|import| &import.uses);
+        let named: BTreeSet<Dependency> =
+            object.uses.iter().chain(&object.depends_on).chain(imports).cloned().collect();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
         let mut groups = self.blocks.groups(&named);
         groups.extend(self.blocks.groups_around(&object.address.resource.module));
@@ -314,8 +334,8 @@ impl Builder<'_> {
             postconditions: conditions.into_iter().collect(),
             triggers: triggers.into(),
             moved_from: Arc::clone(moved),
-            hooks: self.hooks(&object.address.resource, object.address.key.clone(), &uses, object.range).into(),
-            import: self.shared.imports.get(&object.address).cloned(),
+            hooks: self.hooks(object, &uses).into(),
+            import: self.import(&object.address),
             deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { DeletionPolicy::Delete },
             ..self.plain(address::address(&object.address), kind, object.range)
         }

@@ -11,7 +11,7 @@ use configuration::{
 use cty::Type;
 use engine::load::expression::Foreign as _;
 use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostics, ImportRequest, ProviderUse, Record, Value};
+use model::{Address, Diagnostics, ProviderUse, Record, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{Schemas, World};
@@ -38,8 +38,6 @@ pub struct Shared {
     pub origin: Origin,
     /// The providers that are not built in.
     pub providers: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
-    /// What `import` blocks ask for.
-    pub imports: BTreeMap<InstanceAddress, ImportRequest>,
     state: Mutex<State>,
 }
 
@@ -78,11 +76,8 @@ impl Terraform {
     ) -> Self {
         let settings = Settings { on_demand: true, ..settings };
         let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
-        // Their identifiers may not depend on objects: what is to be imported must never be created instead.
-        let imports = evaluation.imports().unwrap_or_default().into_iter();
-        let imports = imports.filter_map(|import| Some((import.to.clone(), value::import(&import)?))).collect();
         let state = Mutex::new(State { evaluation, seen: HashMap::new() });
-        Self(Arc::new(Shared { tree, origin, providers, imports, state }))
+        Self(Arc::new(Shared { tree, origin, providers, state }))
     }
 }
 
@@ -166,6 +161,12 @@ impl Shared {
 }
 
 impl State {
+    /// Whether it is not known yet, or cannot be, what is imported into the objects of a block.
+    pub fn imports_are_open(&self, block: &ResourceAddress) -> bool {
+        let imports = self.evaluation.imports().unwrap_or_default();
+        imports.iter().any(|import| import.is_open && import.is_into(block))
+    }
+
     fn observe(&mut self, one: &Use, scope: &dyn Scope) {
         match one {
             Use::Instance(instance) => {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use configuration::InstanceAddress;
 use configuration::module::Provisioner;
-use configuration::{InstanceAddress, Key, ResourceAddress};
 use cty::Type;
 use engine::load::expression::{Foreign, Variable};
 use engine::load::{Hook, HookPhase, Scope, Template};
@@ -18,9 +18,7 @@ use crate::{address, problem, value};
 #[derive(Clone, Debug)]
 pub struct Provisioned {
     pub shared: Arc<Shared>,
-    pub block: ResourceAddress,
-    /// The instance, or the one that the engine names: an instance that is not one of the block any more.
-    pub key: Option<Key>,
+    pub object: InstanceAddress,
     /// What they refer to.
     pub uses: Arc<[Use]>,
     /// The place of the block.
@@ -76,37 +74,25 @@ pub fn as_recorded(recorded: &RecordedHook) -> Hook {
     }
 }
 
-impl Arguments {
-    fn instance(&self, scope: &dyn Scope) -> InstanceAddress {
-        let of = |variable, name: &str| scope.variable(variable).and_then(|value| value.get(name).cloned());
-        let named = || match (of(Variable::Each, "key"), of(Variable::Count, "index")) {
-            (Some(Value::String(text)), _) => Some(Key::Text(text)),
-            (_, Some(Value::Number(index))) => index.to_string().parse().ok().map(Key::Int),
-            _ => None,
-        };
-        InstanceAddress { resource: self.of.block.clone(), key: self.of.key.clone().or_else(named) }
-    }
-}
-
 impl Foreign for Arguments {
     fn source(&self) -> String {
-        let Provisioned { block, key, shared, .. } = &self.of;
+        let Provisioned { object, shared, .. } = &self.of;
         let (phase, at) = (if self.on_destroy { "destroy" } else { "create" }, self.position);
-        format!("{phase} provisioner {at} of {block} {key:?} {}", shared.origin.generation)
+        format!("{phase} provisioner {at} of {object} {}", shared.origin.generation)
     }
 
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
-        let instance = self.instance(scope);
-        let own = address::address(&instance);
+        let instance = &self.of.object;
+        let own = address::address(instance);
         let object = scope.variable(Variable::Itself).unwrap_or(Value::Unknown);
         // Before a destroy, other objects may not be there any more, and nothing refers to them.
         let uses = if self.on_destroy { &[][..] } else { &self.of.uses };
         let state = self.of.shared.observe(uses, scope);
-        let ty = state.evaluation.type_of(&instance).unwrap_or(Type::Dynamic);
+        let ty = state.evaluation.type_of(instance).unwrap_or(Type::Dynamic);
         let this = value::from_model(&object, &ty);
         let found = match self.of.is_removed {
-            true => state.evaluation.provisioners_of_removed(&instance, &this),
-            false => state.evaluation.provisioners(&instance, &this, self.on_destroy),
+            true => state.evaluation.provisioners_of_removed(instance, &this),
+            false => state.evaluation.provisioners(instance, &this, self.on_destroy),
         };
         let Ok((all, problems)) = found else { return Ok(Value::Unknown) };
         match all.get(self.position) {

@@ -133,6 +133,8 @@ impl Foreign for Keys {
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let state = self.shared.observe(&self.uses, scope);
         let keys = match &self.of {
+            // What is to be imported must never be created instead.
+            Repeated::Block(block) if state.imports_are_open(block) => Some(BlockKeys::Failed),
             Repeated::Block(block) => state.evaluation.keys_of(block),
             Repeated::Call(module, call) => state.evaluation.keys_of_call(module, call),
         };

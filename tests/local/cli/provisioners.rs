@@ -70,10 +70,10 @@ fn provisioners_run_after_a_create_and_before_a_destroy() {
     assert_eq!(bench.log(), "create w x x f\nsecond home\ncreate w y y f\nsecond home\n");
     assert_eq!(bench.ok(&["plan"]).stdout, UP_TO_DATE);
 
-    // The block as it is now runs, also for an instance that it has no more.
+    // What the block is now runs for its instances, and what was recorded for one that it has no more.
     bench.write(&MAIN.replace(r#"["x", "y"]"#, r#"["x"]"#).replace("echo destroy", "echo gone"));
     bench.ok(&["apply", "--yes"]);
-    assert_eq!(bench.log(), "gone w y y home\n");
+    assert_eq!(bench.log(), "destroy w y y home\n");
     assert_eq!(bench.ok(&["plan"]).stdout, UP_TO_DATE);
 
     bench.ok(&["apply", "--yes", "--var", "word=v"]);
@@ -148,7 +148,7 @@ fn provisioners_are_checked_before_anything_is_changed() {
         ("    cmd = \"x\"\n", "error: main.tf:3: Unsupported argument"),
         (
             "    when = destroy\n    command = terraform_data.b.id\n",
-            "error: main.tf:4: Reference to undeclared resource",
+            "error: main.tf:4: Invalid reference from destroy provisioner",
         ),
     ] {
         let plan = Bench::new(&block(body)).run(&["plan"]);

@@ -145,7 +145,7 @@ import {
 }
 import {
   to = terraform_data.single
-  id = terraform_data.names.id
+  id = "${terraform_data.names.id}-2"
 }
 output "ids" { value = [for key, a in terraform_data.a : a.id if key != "new"] }
 "#;

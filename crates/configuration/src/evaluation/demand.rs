@@ -265,10 +265,11 @@ impl Evaluation {
         }
     }
 
-    /// What the outputs and checks of all modules come from, at present.
+    /// What the outputs and checks of all modules come from, and the imports, at present.
     pub fn general_uses(&self) -> BTreeSet<Dependency> {
         self.complete();
-        let mut all = BTreeSet::new();
+        let imports = self.imports().unwrap_or_default();
+        let mut all: BTreeSet<Dependency> = imports.into_iter().flat_map(|import| import.uses).collect();
         let reachable = self.reachable();
         let values = self.values.borrow();
         for id in reachable {
@@ -300,6 +301,8 @@ impl Evaluation {
         let problems = self.problems.borrow();
         let general = problems.iter().filter(|(item, _)| !matches!(item, Item::Object(..) | Item::After(..)));
         general.for_each(|(_, own)| all.extend(own.clone()));
+        drop(problems);
+        self.imports().unwrap_or_default().into_iter().for_each(|import| all.extend(import.problems));
         all.sort();
         all
     }

@@ -1,13 +1,18 @@
 //! What `import` blocks ask for.
 
-use cty::{Mark, Type, Value};
-use hcl::{Diagnostic, Range};
+use std::collections::BTreeSet;
 
+use cty::{Mark, Type, Value};
+use hcl::{Diagnostic, Expr, ExprKind, Range, Step};
+
+use super::demand::Computing;
 use super::item::Item;
 use super::objects::flattened;
 use super::scope::{Outcome, Scope};
+use super::uses::Dependency;
 use super::{Each, Evaluation, Stop};
 use crate::address::{InstanceAddress, ResourceAddress, Target};
+use crate::diagnostics::Diagnostics;
 use crate::module::Import;
 
 /// An object that is to be taken over.
@@ -23,32 +28,80 @@ pub struct ImportRequest {
     pub range: Range,
 }
 
-impl Evaluation {
-    /// The imports of the root module. `Err` has the object whose value is needed first. Imports whose values are not known
-    /// are reported.
-    pub fn imports(&self) -> Result<Vec<ImportRequest>, InstanceAddress> {
-        self.completed(|| {
-            let mut all = Vec::new();
-            for import in &self.tree.root().imports {
-                all.extend(self.import(import)?);
+/// An `import` block, with the values that are known.
+#[derive(Clone, Debug)]
+pub struct EvaluatedImport {
+    /// What it asks for.
+    pub requests: Vec<ImportRequest>,
+    /// The objects that its values come from.
+    pub uses: BTreeSet<Dependency>,
+    /// Whether it may ask for more: a value is not known before other objects are changed, or has an error.
+    pub is_open: bool,
+    /// What is wrong in it.
+    pub problems: Diagnostics,
+    /// The names in the address of its target, without keys.
+    target: Vec<String>,
+}
+
+impl EvaluatedImport {
+    /// Whether the block imports into objects of a resource block.
+    pub fn is_into(&self, block: &ResourceAddress) -> bool {
+        let calls = block.module.0.iter().flat_map(|step| ["module", &*step.name]);
+        calls.chain([&*block.resource.kind, &*block.resource.name]).eq(self.target.iter().map(String::as_str))
+    }
+}
+
+/// The names in an address, without keys.
+fn names(expr: &Expr, found: &mut Vec<String>) {
+    let steps = match &expr.kind {
+        ExprKind::RelativeTraversal(relative) => {
+            names(&relative.source, found);
+            relative.steps.clone()
+        }
+        ExprKind::Index(index) => return names(&index.collection, found),
+        _ => match expr.as_traversal() {
+            Ok(traversal) => {
+                found.push(traversal.root.text.to_string());
+                traversal.steps
             }
-            Ok(all)
-        })
+            Err(_) => return,
+        },
+    };
+    found.extend(steps.into_iter().filter_map(|step| match step {
+        Step::Attribute(name) => Some(name.text.to_string()),
+        _ => None,
+    }));
+}
+
+impl Evaluation {
+    /// The `import` blocks of the root module with the values that are set. `Err` has the object whose value is needed first.
+    pub fn imports(&self) -> Result<Vec<EvaluatedImport>, InstanceAddress> {
+        self.tree.root().imports.iter().map(|import| self.completed(|| self.evaluated_import(import))).collect()
     }
 
-    fn import(&self, import: &Import) -> Result<Vec<ImportRequest>, Stop> {
+    fn evaluated_import(&self, import: &Import) -> Result<EvaluatedImport, Stop> {
+        self.computing.replace(Some(Computing::default()));
         let mut outcome = Outcome::default();
+        let requests = self.import(import, &mut outcome);
+        let problems = self.computing.take().unwrap_or_default().problems;
+        let mut target = Vec::new();
+        names(&import.to, &mut target);
+        let is_open = outcome.failed || !problems.errors.is_empty();
+        Ok(EvaluatedImport { requests: requests?, uses: outcome.uses.to_set(), is_open, problems, target })
+    }
+
+    fn import(&self, import: &Import, outcome: &mut Outcome) -> Result<Vec<ImportRequest>, Stop> {
         let Some(expr) = &import.for_each else {
-            return Ok(self.import_of(import, &Each::default(), &mut outcome)?.into_iter().collect());
+            return Ok(self.import_of(import, &Each::default(), outcome)?.into_iter().collect());
         };
         let scope = Scope::new(self, 0, None);
-        let value = scope.eval(expr, &mut outcome)?;
+        let value = scope.eval(expr, outcome)?;
         if !outcome.failed && !value.is_wholly_known() {
-            scope.problem("Invalid for_each argument", "The keys of an import have to be known.", expr, &mut outcome);
+            scope.problem("Invalid for_each argument", "The keys of an import have to be known.", expr, outcome);
         }
         let mut all = Vec::new();
         for each in super::expansion::provider_keys(&value) {
-            all.extend(self.import_of(import, &each, &mut outcome)?);
+            all.extend(self.import_of(import, &each, outcome)?);
         }
         Ok(all)
     }

@@ -393,7 +393,7 @@ fn reads_after(resource: &Resource, named: &Uses, around: &Uses, uses: &Uses) ->
     let of = |all: &Uses, transitive: bool| -> Vec<ReadsAfter> {
         let whole = |dependency: &Dependency| match dependency {
             Dependency::Resource(address, _) if address.resource.mode != Mode::Managed && !transitive => None,
-            // Upstream waits for the whole block, of which instances cannot be told apart while their keys change.
+            // Upstream waits for the whole block, of which instances cannot be distinguished while their keys change.
             Dependency::Resource(address, _) => {
                 Some(ReadsAfter { dependency: Dependency::Resource(address.clone(), None), transitive })
             }

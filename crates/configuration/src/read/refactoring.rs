@@ -51,6 +51,7 @@ impl Reader {
         if has_key || matches!(kind, Some((_, true))) {
             let detail = "A block or a module is removed as a whole, so the address has no keys.";
             self.diagnostics.error("Invalid \"removed\" address", detail, block.range);
+            return;
         }
         if kind.is_some_and(|(mode, _)| mode != Mode::Managed) {
             let detail = "Only resources are removed: data sources have no objects of their own.";

@@ -11,7 +11,7 @@ use crate::module::Removed;
 
 impl Removed {
     /// The names of the calls from the root module to what the block names, which stands in a module.
-    fn path<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Arc<str>> + Clone {
+    fn path<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Arc<str>> {
         node.path.iter().chain(self.from.module.0.iter().map(|step| &step.name))
     }
 
@@ -40,7 +40,7 @@ impl Tree {
 pub(super) fn check(tree: &Tree, diagnostics: &mut Diagnostics) {
     for node in &tree.nodes {
         for removed in &node.module.removed {
-            let Some(found) = tree.at(removed.path(node)) else { continue };
+            let Some(found) = tree.at(&removed.path(node).collect::<Vec<_>>()) else { continue };
             let what = match &removed.from.resource {
                 Some((name, _)) if found.module.resources.contains_key(name) => "resource",
                 Some(_) => continue,

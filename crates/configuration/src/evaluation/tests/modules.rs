@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use language::NoFiles;
 
+use crate::address::{Mode, ModulePath, ResourceAddress, ResourceName};
+
 use super::{Evaluation, Manifest, Memory, Settings, Things, load, planned, run, run_with, text, uses};
 
 #[test]
@@ -266,11 +268,12 @@ fn imports_are_evaluated() {
         evaluation.give(&object.address, &planned(&object.config, false));
     }
     let imports = evaluation.imports().unwrap();
+    let requests = imports.iter().flat_map(|import| &import.requests);
     let shown: Vec<String> =
-        imports.iter().map(|import| format!("{} {}", import.to, text(import.id.as_ref().unwrap()))).collect();
+        requests.map(|import| format!("{} {}", import.to, text(import.id.as_ref().unwrap()))).collect();
     assert_eq!(shown, [r#"thing_a.x["a"] "i-a""#, r#"thing_a.x["b"] "i-b""#, r#"module.m["k"].thing_a.y "o""#]);
-    let errors = evaluation.diagnostics().errors;
-    let details: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
+    let errors = imports.iter().flat_map(|import| &import.problems.errors);
+    let details: Vec<&str> = errors.map(|error| error.detail.as_str()).collect();
     assert_eq!(
         details,
         [
@@ -278,6 +281,17 @@ fn imports_are_evaluated() {
             "The identifier is not known before other objects are changed.",
         ]
     );
+    let open: Vec<bool> = imports.iter().map(|import| import.is_open).collect();
+    assert_eq!(open, [false, false, true, true]);
+    let block = evaluation.advance();
+    assert!(block.objects.is_empty());
+    let other = ResourceAddress {
+        module: ModulePath::default(),
+        resource: ResourceName { mode: Mode::Managed, kind: "thing_a".into(), name: "other".into() },
+    };
+    let into: Vec<bool> = imports.iter().map(|import| import.is_into(&other)).collect();
+    assert_eq!(into, [false, false, false, true]);
+    assert_eq!(imports[3].uses.len(), 1);
 }
 
 #[test]

@@ -140,7 +140,13 @@ fn a_read_is_delayed_only_by_the_changes_that_it_names() {
          want data.own input=1 after=a,b read-after=a
          want data.behind input=1 after=data.own,b read-after=data.own,b
          option due=",
-        expect![[r#""#]],
+        expect![[r#"
+            a Update {id=A input=2 output=?}
+            b NoOp
+            data.behind NoOp
+            data.far Read (`a` changes first)
+            data.near NoOp
+            data.own Read (`a` changes first)"#]],
     );
 }
 
