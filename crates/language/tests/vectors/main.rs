@@ -6,6 +6,7 @@ mod calls;
 mod constraints;
 mod directory;
 mod encoding;
+mod excuses;
 mod expressions;
 mod operations;
 
