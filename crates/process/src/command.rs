@@ -205,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn variables_are_set_and_removed() {
-        let environment = vec![("TEST_VALUE", Some("one".to_owned())), ("HOME", None)];
+        let environment = vec![("TEST_VALUE".into(), Some("one".to_owned())), ("HOME".into(), None)];
         let command = Command { environment, ..shell("echo ${TEST_VALUE-none} ${HOME-none}") };
         assert_eq!(run(&command).await.unwrap().output, "one none\n");
     }

@@ -61,14 +61,14 @@ fn names(expr: &Expr, found: &mut Vec<String>) {
         ExprKind::Index(index) => return names(&index.collection, found),
         _ => match expr.as_traversal() {
             Ok(traversal) => {
-                found.push(traversal.root.text.to_string());
+                found.push(traversal.root.text.clone());
                 traversal.steps
             }
             Err(_) => return,
         },
     };
     found.extend(steps.into_iter().filter_map(|step| match step {
-        Step::Attribute(name) => Some(name.text.to_string()),
+        Step::Attribute(name) => Some(name.text.clone()),
         _ => None,
     }));
 }

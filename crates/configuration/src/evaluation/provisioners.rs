@@ -168,12 +168,12 @@ impl Evaluation {
         scope.this = Some(this);
         for position in 0..resource.provisioners.len() {
             let config = self.provisioner(&scope, (name, resource), position, outcome)?;
-            if let (false, "local-exec", Some(command)) = (config.failed, config.kind.as_str(), config.command()) {
-                if command.is_null() || command.as_str() == Some("") {
-                    let detail = "The command is a text that is not empty.";
-                    self.report(Diagnostic::new("Invalid local-exec provisioner command", detail, config.range));
-                    outcome.failed = true;
-                }
+            if let (false, "local-exec", Some(command)) = (config.failed, config.kind.as_str(), config.command())
+                && (command.is_null() || command.as_str() == Some(""))
+            {
+                let detail = "The command is a text that is not empty.";
+                self.report(Diagnostic::new("Invalid local-exec provisioner command", detail, config.range));
+                outcome.failed = true;
             }
         }
         Ok(())
