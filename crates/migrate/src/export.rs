@@ -42,6 +42,8 @@ pub struct Export<'a> {
     /// The state that the records were taken over from.
     pub base: Option<&'a Base>,
     pub types: &'a ObjectTypes<'a>,
+    /// The configuration of an object of `terraform_data`, whose values have more types than those of records.
+    pub configured: &'a dyn Fn(&Address) -> Option<cty::Value>,
 }
 
 /// Returns a state, and notes for the user. The records must have no open operations, because such records are
@@ -172,7 +174,7 @@ impl Exporter<'_> {
         let known = self.export.base.and_then(|base| base.objects.get(&(address.clone(), key.clone(), deposed)));
         let is_built_in = *record.type_name == *terraform_data::TYPE_NAME;
         let foreign = match is_built_in {
-            true => ForeignObject { attributes: built_in(known, object), ..ForeignObject::default() },
+            true => ForeignObject { attributes: self.built_in(known, record, object), ..ForeignObject::default() },
             false => ForeignObject::of(object)
                 .map_err(|error| Problem::plain(format!("`{}` cannot be exported: {error}", record.address)))?,
         };
@@ -247,25 +249,31 @@ impl Exporter<'_> {
         let own = in_configuration(&resource(record));
         known.map(|record| in_configuration(&resource(record))).filter(|other| *other != own).collect()
     }
+
+    /// The attributes of a `terraform_data` object. If its values are those of the earlier state or of the configuration, so are
+    /// their types.
+    fn built_in(&self, known: Option<&base::KnownObject>, record: &Record, object: &RecordedObject) -> String {
+        if let Some(same) = known.and_then(|known| known.attributes_of(&object.value)) {
+            return same.to_owned();
+        }
+        let configured = (self.export.configured)(&record.address);
+        let configured = |name: &str| configured.as_ref()?.as_entries()?.get(name).cloned();
+        let text = |name: &str, argument: &str| match object.value.get(name).map(Value::without_marks) {
+            None | Some(Value::Null) => "null".to_owned(),
+            Some(value) => {
+                let same = configured(argument).filter(|known| terraform::to_model(known).equals_unmarked(&value));
+                let ty = same.map_or_else(|| type_of(&value), |known| known.ty().clone());
+                format!("{{\"value\":{},\"type\":{}}}", value.to_json_text(), ty.to_json())
+            }
+        };
+        let id = object.value.get("id").map(Value::to_json).unwrap_or_default();
+        let parts = [("input", "input"), ("output", "input"), ("triggers_replace", "triggers_replace")];
+        let parts = parts.map(|(name, argument)| format!("\"{name}\":{}", text(name, argument)));
+        format!("{{\"id\":{id},{}}}", parts.join(","))
+    }
 }
 
-/// The attributes of a `terraform_data` object. If its values are those of the earlier state, so are their types.
-fn built_in(known: Option<&base::KnownObject>, object: &RecordedObject) -> String {
-    let same = known.and_then(|known| known.attributes_of(&object.value));
-    same.map_or_else(|| built_in_attributes(&object.value), str::to_owned)
-}
-
-/// The attributes of a `terraform_data` object. All except `id` include their types.
-fn built_in_attributes(value: &Value) -> String {
-    let text = |name: &str| match value.get(name).map(Value::without_marks) {
-        None | Some(Value::Null) => "null".to_owned(),
-        Some(value) => format!("{{\"value\":{},\"type\":{}}}", value.to_json_text(), type_of(&value).to_json()),
-    };
-    let id = value.get("id").map(Value::to_json).unwrap_or_default();
-    let parts = ["input", "output", "triggers_replace"].map(|name| format!("\"{name}\":{}", text(name)));
-    format!("{{\"id\":{id},{}}}", parts.join(","))
-}
-
+/// The type that a value of a record has, if nothing else is known of it.
 fn type_of(value: &Value) -> Type {
     match value {
         Value::Null | Value::Unknown => Type::Dynamic,

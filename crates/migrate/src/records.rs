@@ -32,9 +32,12 @@ pub fn records(state: &State, objects: &[Vec<RecordedObject>], place: &Place<'_>
     for (resource, adopted) in state.resources.iter().zip(objects) {
         for (object, adopted) in resource.objects.iter().zip(adopted) {
             let address = address(&resource.instance(object));
+            let provider = (place.providers)(&object.provider);
             let recorded = RecordedObject {
                 dependencies: dependencies.of(resource, object, &address),
-                provider: (place.providers)(&object.provider),
+                // The state was read with the same configuration.
+                provider_config: provider.as_ref().map(|used| used.digest.clone()).unwrap_or_default(),
+                provider,
                 ..with_state(object, adopted)
             };
             let of = records.entry(address.clone()).or_insert_with(|| {

@@ -26,3 +26,4 @@ pub use program::{NamedProvider, Origin, Terraform};
 pub use providers::required;
 pub use schemas::Schemas;
 pub use unsupported::unsupported;
+pub use value::to_model;

@@ -104,6 +104,15 @@ impl Terraform {
     }
 }
 
+impl Terraform {
+    /// The configuration of an object as the language has it, with the values that the engine has seen last. `None`: it has
+    /// none, or an error.
+    pub fn configured(&self, object: &Address) -> Option<cty::Value> {
+        let found = self.0.lock().evaluation.configured(&address::instance(object)?)?;
+        (!found.failed).then(|| found.config.clone())
+    }
+}
+
 /// A provider configuration by the address of its provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamedProvider {

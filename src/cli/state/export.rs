@@ -1,5 +1,6 @@
 //! `purlin state export --terraform`: exports records as a Terraform or OpenTofu state.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -11,11 +12,13 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::{Files, Target};
 use crate::cli::output::Console;
+use crate::cli::outputs::{Readings, RecordedScope};
 use drivers::provider::ConfigurationMode;
-use drivers::{Preparation, Providers};
+use drivers::{Preparation, Providers, terraform_data};
 use migrate::export::{self, Base, Export};
-use model::{Provider, ProviderUse, Recorded, RecordedObject, Value};
+use model::{Address, Provider, ProviderUse, Recorded, RecordedObject, Value};
 use process::{Random as _, SystemRandom, private_file};
+use terraform::Terraform;
 
 pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit> {
     let target = Target::from_args(args.target);
@@ -38,14 +41,19 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
     let outputs = known.map(|known| known.outputs.as_str()).filter(|outputs| !outputs.is_empty());
     let outputs = outputs.or(of_base).unwrap_or("{}");
     let lineage = args.lineage.unwrap_or(lineage);
-    let providers = match target {
-        Target::Files(files) => Some(schemas(&files, &records.recorded).await?),
+    let (providers, program) = match target {
+        Target::Files(files) => {
+            let providers = Arc::new(schemas(&files, &records.recorded).await?);
+            let program = program(&files, &records.recorded, &providers).await;
+            (Some(providers), program)
+        }
         // The packages of a cluster are not on this machine.
-        Target::Cluster(_) => None,
+        Target::Cluster(_) => (None, None),
     };
+    let configured = |address: &Address| program.as_ref()?.configured(address);
     let types = |used: &ProviderUse, type_name: &str| providers.as_ref()?.object_type(&used.provider, type_name);
     let (serial, base) = (args.serial.unwrap_or(serial), base.as_ref());
-    let export = Export { lineage: &lineage, serial, outputs, base, types: &types };
+    let export = Export { lineage: &lineage, serial, outputs, base, types: &types, configured: &configured };
     let exported = export::state(&records.recorded, &export);
     if let Some(providers) = &providers {
         providers.close().await;
@@ -70,6 +78,31 @@ fn base(path: &Path) -> anyhow::Result<Base> {
     let failed = |what: String| Failure::hinted(format!("--base: {}: {what}", path.display()), "specify a state file");
     let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     Base::parse(&text).map_err(|problem| failed(problem.message))
+}
+
+/// The Terraform configuration, evaluated with the values of the records. `None`: there is none, or no object of
+/// `terraform_data` that has values of other types than those of records.
+async fn program(files: &Files, recorded: &Recorded, providers: &Arc<Providers>) -> Option<Arc<Terraform>> {
+    let has_types = |object: &RecordedObject| match &object.value {
+        Value::Map(entries) => entries.values().any(|value| matches!(value.unmarked(), Value::List(_) | Value::Map(_))),
+        _ => false,
+    };
+    let built_in = recorded.values().filter(|stored| *stored.record.type_name == *terraform_data::TYPE_NAME);
+    if !built_in.filter_map(|stored| stored.record.current.as_deref()).any(has_types) {
+        return None;
+    }
+    let mut desired = local::read(files);
+    let program = desired.modules.take()?.program(providers).await.ok()?;
+    let mut config = desired.config;
+    config.add_program(program.clone());
+    let (readings, namespace, planned) = (Readings::new(), desired.namespace, BTreeMap::new());
+    let scope =
+        RecordedScope { config: &config, recorded, readings: &readings, namespace: &namespace, planned: &planned };
+    for instance in config.instances.values() {
+        // The configuration keeps the values that were used. An object with an error has none.
+        let _ = instance.config.evaluate(&scope);
+    }
+    Some(program)
 }
 
 /// Starts the providers whose schemas the paths of sensitive values need. If one is not available, both forms of a path

@@ -96,7 +96,20 @@ fn changes_of_outputs_are_shown() {
     sandbox.write("tf/main.tf", &changed);
     let ran = run(&sandbox, &["plan", "-detailed-exitcode"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    expect_test::expect![[r#""#]].assert_eq(&ran.stdout);
+    expect_test::expect![[r#"
+        Changes to Outputs:
+          + added  = [2, true]
+          - list   = [2, true]
+          ~ names  = [
+              - "a"
+                "b"
+              + "c"
+            ]
+          ~ secret = (sensitive value)
+
+        No changes: every object is up to date.
+    "#]]
+    .assert_eq(&ran.stdout);
     let planned: serde_json::Value = serde_json::from_str(&ok(&sandbox, &["plan", "-o", "json"])).unwrap();
     let expected = serde_json::json!([
         {"name": "added", "after": [2, true]},

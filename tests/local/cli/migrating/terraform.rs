@@ -100,6 +100,7 @@ fn what_the_configuration_no_longer_has_is_destroyed_in_order() {
         let mut one = state["resources"][0].clone();
         one["name"] = json!(name);
         one["module"] = json!("module.old[\"x.y\"]");
+        one["instances"][0]["attributes"]["id"] = json!(name);
         one["instances"][0]["dependencies"] = dependencies;
         one
     };
