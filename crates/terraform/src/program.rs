@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configuration::{
-    Evaluation, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress, ProviderSource,
+    Evaluation, InstanceAddress, Key, LocalProvider, Mode, ModulePath, Presence, ProviderAddress, ProviderSource,
     ResourceAddress, Settings, Tree,
 };
 use cty::Type;
@@ -27,6 +27,9 @@ pub struct Origin {
     /// What stands before the names of its files in messages.
     pub directory: String,
 }
+
+/// The type of the built-in objects, whose values have any type.
+const BUILT_IN: &str = "terraform_data";
 
 /// A Terraform configuration as a program of the engine.
 #[derive(Debug)]
@@ -221,8 +224,28 @@ impl State {
             return;
         }
         let Some(ty) = self.evaluation.type_of(instance) else { return };
-        self.evaluation.set(instance, Some(&value::from_model(&value, &ty)));
+        let mut known = value::from_model(&value, &ty);
+        if let Some(typed) = self.as_configured(instance, &value, &known) {
+            known = typed;
+        }
+        self.evaluation.set(instance, Some(&known));
         self.seen.insert(own, value);
+    }
+
+    /// An object of `terraform_data` with the types of its configuration, as far as it has these values: the engine has fewer
+    /// types, and neither sets nor maps. `None` for other objects.
+    fn as_configured(&self, instance: &InstanceAddress, value: &Value, known: &cty::Value) -> Option<cty::Value> {
+        if &*instance.resource.resource.kind != BUILT_IN || instance.resource.resource.mode != Mode::Managed {
+            return None;
+        }
+        let configured = self.evaluation.configured(instance).filter(|object| !object.failed)?;
+        let typed = |(name, known): (&Arc<str>, &cty::Value)| {
+            let argument = if &**name == "output" { "input" } else { name };
+            let own = configured.config.as_entries().and_then(|config| config.get(argument));
+            let same = own.filter(|own| value.get(name).is_some_and(|value| value::to_model(own) == *value));
+            (name.clone(), same.unwrap_or(known).clone())
+        };
+        Some(cty::Value::object(known.as_entries()?.iter().map(typed)))
     }
 
     /// Sets the values that outputs and checks use, and computes these. What they use may depend on these values.

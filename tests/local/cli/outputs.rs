@@ -135,3 +135,22 @@ fn a_saved_plan_of_a_configuration_is_applied() {
     let ran = run(&sandbox, &["apply", "plan.bin"]);
     assert!(ran.one_error().contains("the files have changed since the plan was saved"), "{ran:?}");
 }
+
+#[test]
+fn values_of_built_in_objects_keep_the_types_of_their_configuration() {
+    let sandbox = Sandbox::new();
+    let main = r#"
+resource "terraform_data" "a" { input = { names = toset(["x"]), tags = tomap({ k = "v" }) } }
+resource "terraform_data" "b" {
+  for_each = terraform_data.a.output.names
+  input    = each.key
+}
+output "a" { value = terraform_data.a.output }
+"#;
+    sandbox.write("tf/main.tf", main);
+    for _ in 0..2 {
+        ok(&sandbox, &["apply", "--yes"]);
+        let all: serde_json::Value = serde_json::from_str(&ok(&sandbox, &["output", "-json"])).unwrap();
+        assert_eq!(all["a"]["type"].to_string(), r#"["object",{"names":["set","string"],"tags":["map","string"]}]"#);
+    }
+}
