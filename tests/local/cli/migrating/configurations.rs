@@ -12,9 +12,6 @@ use crate::cli::sandbox::Sandbox;
 
 const MIRROR: &[&str] = &["--plugin-dir", "mirror"];
 
-/// Without provisioners, which become hooks of the records.
-const REFUSED: [&str; 1] = ["12-provisioners"];
-
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/local/cli/migrating/configurations")
 }
@@ -61,7 +58,7 @@ fn copy(sandbox: &Sandbox, from: &Path, to: &str) {
 #[test]
 fn each_configuration_goes_on_without_changes_and_back() {
     let sandbox = sandbox();
-    for name in all().into_iter().filter(|name| !REFUSED.contains(&name.as_str())) {
+    for name in all() {
         let [state, records] = ["terraform.tfstate", "purlin.db"].map(|file| format!("{name}/{file}"));
         sandbox.ok(&[&["init", "-f", &name], MIRROR].concat());
         let ran = sandbox.run(&[&["migrate", "-f", &name, "--records", &records], MIRROR].concat());
