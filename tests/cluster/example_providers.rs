@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::controlplane::wait_until;
 use crate::installation::*;
-use crate::providers::{attribute, provider};
+use crate::providers::{attribute, provider, provider_tls};
 
 const ALL: &[&str] = &["rotation", "key", "certificate", "name", "settings"];
 
@@ -33,12 +33,14 @@ fn written(directory: &Path) -> Option<(PathBuf, String)> {
 
 #[test]
 fn the_example_works_on_a_control_plane() {
+    let _turn = provider_tls();
     let _guard = shared();
     example_works(&plane().namespace("example"));
 }
 
 #[test]
 fn the_example_works_with_its_providers_in_pods() {
+    let _turn = provider_tls();
     let _guard = shared();
     let ns = plane().namespace("example-pods");
     plane().apply(&["-n", &ns], &example("providers-in-pods/rbac.yaml"));

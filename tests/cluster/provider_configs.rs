@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::controller::Controller;
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
-use crate::providers::{attribute, provider, typed};
+use crate::providers::{attribute, provider, provider_tls, typed};
 
 const SECRET: &str = "inputs: [{ name: s, secretKeyRef: { name: login, key: s } }]";
 
@@ -329,6 +329,7 @@ fn a_changed_write_only_argument_updates_the_object() {
 
 #[test]
 fn secrets_of_providers_do_not_leak() {
+    let _turn = provider_tls();
     let guard = shared();
     let ns = plane().namespace("leaks");
     plane().bind(&ns, "edit", "--clusterrole=edit", "default");

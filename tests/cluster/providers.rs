@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::controlplane::wait_until;
 use crate::installation::*;
@@ -77,8 +78,15 @@ fn a_provider_that_hangs_does_not_block_the_check_of_others() {
     plane().kubectl_ok(&["delete", "provider.purlin.dev", "a-hangs", "b-well"]);
 }
 
+/// The tests that use the Provider `tls`, which is one for the whole cluster, take turns: one of them breaks it.
+pub(crate) fn provider_tls() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn an_error_of_a_provider_is_reported_until_it_is_corrected() {
+    let _turn = provider_tls();
     let _guard = shared();
     let ns = plane().namespace("absent");
     let missing = "{ apiVersion: purlin.dev/v1alpha1, kind: Provider, metadata: { name: tls }, spec: { package: { path: /nowhere } } }";

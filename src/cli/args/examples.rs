@@ -367,7 +367,7 @@ mod tests {
     /// The words of the `purlin` command in a shell line.
     fn words(line: &str) -> Vec<String> {
         let start = line.find("purlin ").unwrap();
-        let words = line[start..].split([' ', ')']).take_while(|word| !["|", ">", ""].contains(word));
+        let words = line[start..].split([' ', ')']).take_while(|word| !["|", ">", "\"", ""].contains(word));
         words.map(|word| word.trim_matches('\'').to_owned()).collect()
     }
 

@@ -49,7 +49,7 @@ fn an_existing_state_file_becomes_private() {
 #[test]
 fn a_command_of_terraform_is_answered_with_what_to_use_instead() {
     let sandbox = Sandbox::new();
-    let commands = [("modules", "purlin init"), ("output", "purlin state show"), ("workspace", "--state")];
+    let commands = [("modules", "purlin init"), ("workspace", "--state")];
     let more = [("console", "purlin plan"), ("taint", "purlin state taint")];
     for (command, instead) in commands.into_iter().chain(more) {
         let ran = sandbox.run(&[command, "x"]);
