@@ -217,7 +217,14 @@ pub(crate) fn replacing_paths(prior: &Target, before: &Value, manifest: &Value, 
     if namespace.is_some_and(|namespace| namespace != prior.namespace)
         || matches!(configured("namespace").map(Value::unmarked), Some(Value::Unknown))
     {
-        paths.push(root.name("namespace"));
+        let unset = &Value::Null;
+        let before = before.get("metadata").and_then(|m| m.get("namespace")).unwrap_or(unset);
+        if !configured("namespace").unwrap_or(unset).equals_unmarked(before) {
+            paths.push(root.name("namespace"));
+        } else if paths.is_empty() {
+            // No manifest names it: the scope of the kind has changed, or an object elsewhere was imported.
+            paths.push(Path::default().name("object").name("metadata").name("namespace"));
+        }
     }
     if differs(configured("name"), &prior.name) {
         paths.push(root.name("name"));

@@ -50,6 +50,7 @@ async fn answer(request: Request, lines: &Mutex<VecDeque<Line>>, requests: &Mute
         let resources = [
             json!({"name": "configmaps", "kind": "ConfigMap", "namespaced": true}),
             json!({"name": "pods", "kind": "Pod", "namespaced": true}),
+            json!({"name": "namespaces", "kind": "Namespace", "namespaced": false}),
         ];
         return axum_json(200, &json!({"resources": resources}));
     }
@@ -344,6 +345,35 @@ async fn the_final_plan_keeps_a_generated_name() {
     assert_eq!(name(&again), name(&first));
     let data = again.planned.get("object").unwrap().get("data").unwrap().clone();
     assert_eq!(data, Value::map([("a", Value::from("1"))]));
+}
+
+#[tokio::test]
+async fn an_object_of_another_scope_is_planned_as_a_replacement() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "site"}});
+    let state = object::state(
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "site",
+        "uid": "u-2"}}),
+        &Value::from_json(namespace.clone()),
+    );
+    let wide = Arc::new(RecordedObject { identity: state.identity, ..recorded(state.value) });
+    let namespace = Value::from_json(json!({"manifest": namespace}));
+    for (prior, config) in [(prior(), namespace), (wide, config())] {
+        let play = play(vec![]);
+        let request = PlanRequest {
+            prior: Some(prior.clone()),
+            config,
+            entropy: [7; 16],
+            previous_plan: None,
+            ignored: None,
+            replaces: None,
+        };
+        let response = play.driver.plan(&context(TYPE_NAME), request).await.unwrap();
+        let shown: Vec<String> = response.requires_replace.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["manifest.kind"]);
+        let exists = |path: &Path| prior.value.at(path).or(response.planned.at(path)).is_some();
+        assert!(response.requires_replace.iter().all(exists), "the engine takes any other path for a fault");
+        play.finished();
+    }
 }
 
 #[tokio::test]

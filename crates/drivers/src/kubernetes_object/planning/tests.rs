@@ -134,6 +134,32 @@ fn another_kind_or_name_replaces_the_object() {
 }
 
 #[test]
+fn another_scope_replaces_the_object_with_or_without_a_namespace_in_the_manifest() {
+    let role = |kind: &str, metadata: Json| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata});
+    let (bare, placed) = (json!({"name": "reader"}), json!({"name": "reader", "namespace": "shop"}));
+    let (kind, namespace) = ("manifest.kind", "manifest.metadata.namespace");
+    let scope = "object.metadata.namespace";
+    let (namespaced, wide) = ("Role/shop/reader", "ClusterRole/reader");
+    for (prior, [before, after], place, expected) in [
+        (namespaced, [role("Role", bare.clone()), role("ClusterRole", bare.clone())], "", vec![kind]),
+        (wide, [role("ClusterRole", bare.clone()), role("Role", bare.clone())], "shop", vec![kind]),
+        (namespaced, [role("Role", placed.clone()), role("ClusterRole", bare.clone())], "", vec![kind, namespace]),
+        (wide, [role("ClusterRole", bare.clone()), role("Role", placed.clone())], "shop", vec![kind, namespace]),
+        (namespaced, [role("Role", bare.clone()), role("Role", placed)], "shop", vec![]),
+        // The definition of the kind was replaced by one with another scope.
+        (namespaced, [role("Role", bare.clone()), role("Role", bare.clone())], "", vec![scope]),
+        (wide, [role("ClusterRole", bare.clone()), role("ClusterRole", bare.clone())], "shop", vec![scope]),
+        // An imported object has no manifest.
+        (namespaced, [Json::Null, role("Role", bare)], "other", vec![scope]),
+    ] {
+        let target = Target::from_import_id(&format!("rbac.authorization.k8s.io/v1/{prior}")).unwrap();
+        let paths = replacing_paths(&target, &value(before), &value(after.clone()), Some(place));
+        let shown: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, expected, "{prior} becomes {after} in `{place}`");
+    }
+}
+
+#[test]
 fn a_generated_name_is_kept_while_its_prefix_is_unchanged() {
     let drawn = |prefix: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
     assert!(moves(drawn("web-"), drawn("web-")).is_empty());
