@@ -111,7 +111,9 @@ fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagn
     for key in ["name", "generateName", "namespace"] {
         let is_valid = if key == "namespace" { kube_names::is_label } else { kube_names::is_name };
         let value = metadata.get(key);
-        if present(value) && !is_text_or_unknown(value) {
+        if text(value).is_some_and(str::is_empty) {
+            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` is empty")));
+        } else if present(value) && !is_text_or_unknown(value) {
             found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` must be a string")));
         } else if text(value).is_some_and(|text| !is_valid(text)) {
             found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` is not a valid name")));
@@ -263,6 +265,15 @@ mod tests {
                 "name": "a", "generateName": "a-", "annotations": {"purlin.dev/owner": "me"}}})),
             ["manifest.metadata.generateName", r#"manifest.metadata.annotations["purlin.dev/owner"]"#]
         );
+    }
+
+    #[test]
+    fn an_empty_name_is_said_to_be_empty() {
+        for (name, said) in [(json!(""), "`metadata.name` is empty"), (json!(1), "`metadata.name` must be a string")] {
+            let manifest = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": name}});
+            let found = check(&context("kubernetes_object"), &Value::from_json(manifest));
+            assert_eq!(found.iter().map(|one| &*one.summary).collect::<Vec<_>>(), [said]);
+        }
     }
 
     #[test]

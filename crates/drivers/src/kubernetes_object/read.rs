@@ -113,10 +113,7 @@ impl KubernetesObject {
                 kind: ErrorKind::AlreadyExists,
                 message: format!("{target} belongs to the Resource `{}`", owner.trim_end_matches('/')),
                 path: None,
-                hint: Some(format!(
-                    "delete that Resource with `deletionPolicy: Orphan`, then remove the annotation \
-                     `{OWNER_ANNOTATION}` from the object"
-                )),
+                hint: Some(rehearsal::given_up()),
             }),
         }
     }

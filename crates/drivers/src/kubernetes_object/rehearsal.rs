@@ -73,6 +73,9 @@ pub(super) fn already_exists(target: &Target, live: &Json, own: &str, replaces: 
         false => {
             let import = format!("to manage it, set `import.id` to `{}`", target.import_id());
             match mark.and_then(|mark| neighbor(mark, own)) {
+                None if mark.is_some_and(|mark| is_elsewhere(mark, own)) => {
+                    format!("choose another name, or {}; then, {import}", given_up())
+                }
                 Some(name) => format!(
                     "if this Resource takes the place of `{name}`, add the annotation `purlin.dev/moved-from: {name}`; if \
                      `{name}` does not exist any more, {import}"
@@ -87,6 +90,20 @@ pub(super) fn already_exists(target: &Target, live: &Json, own: &str, replaces: 
         path: None,
         hint: Some(hint),
     }
+}
+
+/// The hint for an object of a Resource in another namespace, which no import takes over.
+pub(super) fn given_up() -> String {
+    format!(
+        "delete that Resource with `deletionPolicy: Orphan`, or, if it does not exist any more, remove the annotation \
+         `{OWNER_ANNOTATION}` from the object"
+    )
+}
+
+/// Whether an owner mark names a Resource in another namespace of the same cluster.
+fn is_elsewhere(mark: &str, own: &str) -> bool {
+    let [mark, own] = [mark, own].map(|mark| mark.split('/').take(2).collect::<Vec<_>>());
+    mark.len() == 2 && mark.first() == own.first() && mark != own
 }
 
 /// The name of the Resource without instances that an owner mark names, in the namespace of another mark.

@@ -91,3 +91,17 @@ fn an_object_of_a_neighbor_is_taken_over_with_a_move() {
     let hint = error.hint.unwrap();
     assert!(hint.contains("`purlin.dev/moved-from: x`") && hint.contains("`v1/ConfigMap/shop/dup`"), "{hint}");
 }
+
+#[test]
+fn an_object_of_another_namespace_is_given_up_before_it_is_imported() {
+    for (mark, is_expected) in
+        [("c/other/x/", true), ("c/other/x/0", true), ("c/shop/x/0", false), ("d/other/x/", false), ("", false)]
+    {
+        let name = "v1/ConfigMap/shop/dup";
+        let live = json!({"metadata": {"annotations": {OWNER_ANNOTATION: mark}}});
+        let error = already_exists(&Target::from_import_id(name).unwrap(), &live, "c/shop/z/", false);
+        let hint = error.hint.unwrap();
+        assert_eq!(hint.contains("`deletionPolicy: Orphan`"), is_expected, "{mark}: {hint}");
+        assert!(hint.contains(name), "{mark}: {hint}");
+    }
+}
