@@ -213,9 +213,10 @@ impl Attempt<'_> {
             }
             RecoveryAction::OtherProcess(until) => {
                 let message = format!(
-                    "another process started to {} this object at {} and may still be running until {until}",
+                    "another process started to {} this object at {} and may still be running until {until}{}",
                     intent.operation.as_str(),
-                    intent.started
+                    intent.started,
+                    self.earlier_end()
                 );
                 // Its end may be known earlier.
                 let again = until.min(after(engine.clock.now(), HOLDER_CHECK_INTERVAL));
@@ -237,6 +238,22 @@ impl Attempt<'_> {
                 Err(failure) => self.retry_later(&failure),
             },
             RecoveryAction::ReadDestroyed => self.read_destroyed().await,
+        }
+    }
+
+    /// The hint how the operation of another process that has crashed ends earlier.
+    fn earlier_end(&self) -> String {
+        match (&*self.intent.holder.pod, self.intent.operation) {
+            ("", Operation::Create) => format!(
+                " (hint: wait until then, or, only if that process has ended and has created no object, run `purlin state \
+                 rm {} --force`)",
+                self.stored.record.address.shell_word()
+            ),
+            // Without the record, an object that exists would be lost.
+            ("", _) => String::new(),
+            _ => {
+                " (hint: wait until then, or, if its Pod is on a node that is lost for good, delete the Pod)".to_owned()
+            }
         }
     }
 

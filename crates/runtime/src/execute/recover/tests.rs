@@ -142,3 +142,23 @@ async fn an_error_of_a_recovery_shows_no_secret() {
     let expected = "recovery of an interrupted update failed: (sensitive) is no password";
     assert_eq!((block.reason, block.message.as_str()), (Reason::OperationFailed, expected));
 }
+
+#[tokio::test]
+async fn the_operation_of_a_crashed_process_can_be_ended_earlier_without_losing_its_object() {
+    for (pod, operation, hint) in [
+        ("", Operation::Create, "`purlin state rm a --force`"),
+        ("", Operation::Update, ""),
+        ("pod-uid", Operation::Create, "delete the Pod"),
+        ("pod-uid", Operation::Update, "delete the Pod"),
+    ] {
+        let scene = Scene::after(operation);
+        let mut stored = scene.stored();
+        let record = Arc::make_mut(&mut stored.record);
+        record.intent.as_mut().unwrap().holder.pod = pod.into();
+        let state = HolderState::MayRun { until: Timestamp::MAX };
+        let (recovery, _) = recover(&scene.process("new"), &stored, None, state).await;
+        let Recovery::Blocked(block, _) = recovery else { panic!("{pod} {operation:?}") };
+        let shown = block.error(&stored.record.address).hint.unwrap_or_default();
+        assert!(shown.contains(hint) && shown.is_empty() == hint.is_empty(), "{pod} {operation:?}: {shown}");
+    }
+}
