@@ -219,13 +219,14 @@ async fn require_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Reads a Resource by its name, or by the address of one of its instances.
-pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow::Result<Resource> {
-    let connection = Connection::open_and_announce(target, console).await?;
-    connection.get(&resource_address(name)).await
+/// Requires that a Resource exists, for a command that has announced the cluster. `name`: its name, or the address of one
+/// of its instances.
+pub async fn require(target: &Cluster, name: &str) -> anyhow::Result<()> {
+    Connection::open(target).await?.get(&resource_address(name)).await.map(drop)
 }
 
-/// The same, with the names of the Resources and `DataSources` that use it.
+/// Reads a Resource by its name or the address of one of its instances, and the names of the Resources and `DataSources`
+/// that use it.
 pub async fn resource_and_users(
     target: &Cluster,
     name: &str,

@@ -27,7 +27,7 @@ pub async fn run(args: HistoryArgs, console: Console) -> anyhow::Result<Exit> {
     if selected.is_empty() && diagnostics.is_empty() {
         if let Target::Cluster(target) = &target {
             // The error of a Resource that does not exist says more.
-            cluster::resource(target, &args.address, console).await?;
+            cluster::require(target, &args.address).await?;
         }
         return Err(not_recorded(&address, &records.recorded));
     }
