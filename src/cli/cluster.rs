@@ -290,7 +290,11 @@ pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<Loade
 /// Reads the records of a namespace for editing.
 pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<(LoadedRecords, ClusterEditor)> {
     let connection = Connection::open_and_announce(target, console).await?;
-    let loaded = read_records(&connection, target).await?;
+    edited_records(&connection, target).await
+}
+
+async fn edited_records(connection: &Connection, target: &Cluster) -> anyhow::Result<(LoadedRecords, ClusterEditor)> {
+    let loaded = read_records(connection, target).await?;
     let editor = ClusterEditor {
         namespace: connection.namespace.as_str().into(),
         secrets: connection.secrets(target),

@@ -158,34 +158,35 @@ impl ClusterEditor {
         self.indexed.contains(address) && !self.recorded.contains(address)
     }
 
-    /// Removes a missing record from the annotation of its Resource, or from the index of its family, so that it counts
-    /// as never created. An index that was lost counts as complete afterwards.
-    pub async fn forget_missing(&self, address: &Address) -> anyhow::Result<()> {
+    /// The missing records that an address stands for, so that it can be forgotten: a name stands for all those that the
+    /// index of its family lists, and for all those of an index that was lost, which is the name itself.
+    pub async fn missing(&self, address: &Address) -> anyhow::Result<Vec<Address>> {
         let resource = self.resources.get_opt(&address.name).await.map_err(with_hint)?;
         let family = self.secrets.get_family(&self.namespace, &address.name, RetryPolicy::SHORT).await;
         let family = family.map_err(|failure| record_error(&failure))?;
-        let is_indexed = family.as_ref().is_some_and(|family| family.instances.contains(address));
-        let is_marked = resource.as_ref().is_some_and(|resource| !resource.annotation(api::RECORD).is_empty());
+        let lacks_record = |listed: &&Address| !self.recorded.contains(*listed);
+        let listed: Vec<&Address> = family.iter().flat_map(|family| &family.instances).filter(lacks_record).collect();
+        if listed.contains(&address) {
+            return Ok(vec![address.clone()]);
+        }
+        if address.key == InstanceKey::None && !listed.is_empty() {
+            return Ok(listed.into_iter().cloned().collect());
+        }
+        let is_marked = resource.is_some_and(|resource| !resource.annotation(api::RECORD).is_empty());
         let others = || self.recorded.iter().filter(|other| other.name == address.name);
         let had_index = others().any(|other| other.key != InstanceKey::None);
-        let is_index_lost = family.as_ref().map_or(had_index, |family| family.rebuilt);
-        if !is_indexed && (!is_marked || (others().next().is_some() && !is_index_lost)) {
-            let what = format!("`{address}` has no record");
-            return Err(Failure::hinted(what, "`purlin state list` lists the records"));
-        }
+        let is_index_lost = family.map_or(had_index, |family| family.rebuilt);
+        let is_missing = is_marked && (others().next().is_none() || is_index_lost);
+        Ok(is_missing.then(|| address.clone()).into_iter().collect())
+    }
+
+    /// Removes a missing record from the annotation of its Resource, or from the index of its family, so that it counts
+    /// as never created. An index that was lost counts as complete afterwards.
+    pub async fn forget_missing(&self, missing: &Address) -> anyhow::Result<()> {
+        let resource = self.resources.get_opt(&missing.name).await.map_err(with_hint)?;
         let (journal, uid) = self.journal(resource.as_ref());
-        // The name of a family is that of all its instances.
-        let is_whole = address.key == InstanceKey::None && !is_indexed;
-        let listed = family.iter().filter(|_| is_whole).flat_map(|family| &family.instances);
-        let mut missing: Vec<&Address> = listed.filter(|listed| !self.recorded.contains(*listed)).collect();
-        if missing.is_empty() {
-            missing.push(address);
-        }
-        for missing in missing {
-            let released = journal.release_missing(&self.namespace, missing, &uid).await;
-            released.map_err(|failure| record_error(&failure))?;
-        }
-        Ok(())
+        let released = journal.release_missing(&self.namespace, missing, &uid).await;
+        released.map_err(|failure| record_error(&failure))
     }
 
     /// Removes an instance from the index of its family. For the last instance, also removes the finalizer and
@@ -206,3 +207,6 @@ impl ClusterEditor {
 fn is_suspended(resource: &Resource) -> bool {
     resource.spec.suspend
 }
+
+#[cfg(test)]
+mod tests;

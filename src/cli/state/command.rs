@@ -118,31 +118,58 @@ fn write_row(row: &Row<'_>, detail: Detail, text: &mut Text) {
 
 async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
     let address = address(&args.address)?;
-    let target = Target::from_args(args.target);
-    let records = records::open(target.clone(), console).await?;
-    if let Some(found) = records.unreadable.iter().find(|found| found.address == address) {
+    let records = records::open(Target::from_args(args.target), console).await?;
+    forget(&records, &address, (args.yes, args.force), console).await
+}
+
+/// Removes the records that an address selects, and the marks of those that are missing.
+pub async fn forget(
+    records: &Records,
+    address: &Address,
+    (yes, force): (bool, bool),
+    console: Console,
+) -> anyhow::Result<()> {
+    if let Some(found) = records.unreadable.iter().find(|found| found.address == *address) {
         let question = format!("{found}\nThe object is kept, but is no longer managed.");
-        confirm(&question, args.yes, console)?;
+        confirm(&question, yes, console)?;
         records.editor.remove_unreadable(found).await?;
         console.notice(&format!("`{address}` is forgotten."));
         return Ok(());
     }
-    let selected = selected(&address, &records.recorded);
     // The missing record takes precedence over other instances of the name.
-    if selected.is_empty() || records.editor.is_missing(&address) {
-        return forget_missing(&records, &address, args.yes, console).await;
+    let selected = match records.editor.is_missing(address) {
+        true => Vec::new(),
+        false => selected(address, &records.recorded),
+    };
+    let is_recorded = selected.iter().any(|stored| stored.record.address == *address);
+    let missing = if is_recorded { Vec::new() } else { missing(records, address).await? };
+    if selected.is_empty() && missing.is_empty() {
+        return Err(not_recorded(address, &records.recorded));
     }
-    let edited = selected.iter().map(|stored| edit::remove(&stored.record, args.force));
+    let edited = selected.iter().map(|stored| edit::remove(&stored.record, force));
     let edited = edited.collect::<anyhow::Result<Vec<_>>>()?;
-    let mut question =
-        selected.iter().map(|stored| edit::removal_question(&stored.record)).collect::<Vec<_>>().join("\n");
-    if matches!(target, Target::Cluster(_)) {
+    let is_index = |missing: &Address| !missing.is_instance() && !selected.is_empty();
+    let absences = missing.iter().map(|missing| match is_index(missing) {
+        true => format!("The index of `{missing}` was lost. Instances without a record are treated as never created."),
+        false => format!("`{missing}` has no record. It is treated as never created."),
+    });
+    let removals = selected.iter().map(|stored| edit::removal_question(&stored.record));
+    let mut question = absences.chain(removals).collect::<Vec<_>>().join("\n");
+    if matches!(records.editor, Editor::Cluster(_)) && !selected.is_empty() {
         question.push_str(" Unless its Resource is deleted or suspended, the controller will create it again.");
     }
     let erased = selected.iter().zip(&edited).filter(|(_, edited)| **edited == RecordEdit::Delete);
     let left: Vec<String> = erased.filter_map(|(stored, _)| edit::remaining_copies(&stored.record)).collect();
     question.extend(left.iter().map(|left| format!(" {left}")));
-    confirm(&question, args.yes, console)?;
+    confirm(&question, yes, console)?;
+    // While the others are recorded, an index that was lost is written again, and their removal then ends as usual.
+    for missing in &missing {
+        records.editor.forget_missing(missing).await?;
+        match is_index(missing) {
+            true => console.notice(&format!("Instances of `{missing}` without a record are forgotten.")),
+            false => console.notice(&format!("`{missing}` is forgotten.")),
+        }
+    }
     for (stored, edited) in selected.iter().zip(edited) {
         records.editor.write(stored, edited).await?;
         console.notice(&format!("`{}` is forgotten.", stored.record.address));
@@ -151,14 +178,14 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A Resource, or the index of a family, may refer to a record that does not exist (`RecordMissing`). This removes the
-/// reference.
-async fn forget_missing(records: &Records, address: &Address, yes: bool, console: Console) -> anyhow::Result<()> {
-    let Editor::Cluster(editor) = &records.editor else { return Err(not_recorded(address, &records.recorded)) };
-    confirm(&format!("`{address}` has no record. It is treated as never created."), yes, console)?;
-    editor.forget_missing(address).await?;
-    console.notice(&format!("`{address}` is forgotten."));
-    Ok(())
+/// The missing records that an address stands for: a Resource, or the index of a family, may refer to a record that does not
+/// exist (`RecordMissing`). A record that cannot be read is not missing, so beside it a name stands for nothing.
+async fn missing(records: &Records, address: &Address) -> anyhow::Result<Vec<Address>> {
+    let is_family = !address.is_instance() && !records.editor.is_missing(address);
+    if is_family && records.unreadable.iter().any(|found| found.address.name == address.name) {
+        return Ok(Vec::new());
+    }
+    records.editor.missing(address).await
 }
 
 async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {

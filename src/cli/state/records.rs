@@ -57,6 +57,22 @@ impl Editor {
         }
     }
 
+    /// The missing records that an address stands for.
+    pub async fn missing(&self, address: &Address) -> anyhow::Result<Vec<Address>> {
+        match self {
+            Self::Cluster(editor) => editor.missing(address).await,
+            Self::File(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes a missing record count as never created. A file has none.
+    pub async fn forget_missing(&self, missing: &Address) -> anyhow::Result<()> {
+        match self {
+            Self::Cluster(editor) => editor.forget_missing(missing).await,
+            Self::File(_) => Ok(()),
+        }
+    }
+
     pub async fn remove_unreadable(&self, found: &UnreadableRecord) -> anyhow::Result<()> {
         match self {
             Self::Cluster(editor) => editor.remove_unreadable(found).await,
