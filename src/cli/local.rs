@@ -166,6 +166,7 @@ fn open_steps(recorded: &Recorded) -> Vec<RunningStep> {
             planned: planned.map(|planned| planned.planned.clone()),
             recorded: planned.map(|planned| Arc::new((*planned.recorded).clone())),
             record_only: false,
+            reported_drift: None,
         })
     };
     recorded.values().filter_map(|stored| running(&stored.record)).collect()

@@ -14,8 +14,8 @@ use super::requests::replacement_requested;
 use super::{MISSING_AFTER_CONFIG_CHANGE, Mode, ignore};
 use crate::load::DriftAction;
 use model::{
-    Action, ChangeCause, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value,
-    visible,
+    Action, Address, ChangeCause, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema,
+    Value, visible,
 };
 
 /// Objects that are not desired use `Correct` and are always read, because a missing object needs no destroy.
@@ -79,19 +79,24 @@ pub(super) fn report_drift(
     recorded: &Arc<RecordedObject>,
     drift: Drift,
 ) -> Decision {
-    let what = match &drift {
-        Drift::Changed(_) => format!("{drift}; not corrected (`drift.action: Report`)"),
-        Drift::Missing => format!("{drift}; not created again (`drift.action: Report`)"),
-    };
-    let hint = "set `spec.drift.action: Correct` to correct it, or change the configuration";
     let mut diagnostics = std::mem::take(&mut progress.diagnostics);
-    diagnostics.push(Diagnostic::warning(node.address, drift.reason(), what).hint(hint));
+    diagnostics.push(warning(node.address, &drift));
     Decision {
         because: Some(ChangeCause::Reported(drift.clone())),
         drift: Some(drift),
         diagnostics,
         ..Decision::unchanged(Some(recorded))
     }
+}
+
+/// The warning about drift that is reported and not corrected.
+pub(super) fn warning(address: &Address, drift: &Drift) -> Diagnostic {
+    let what = match drift {
+        Drift::Changed(_) => format!("{drift}; not corrected (`drift.action: Report`)"),
+        Drift::Missing => format!("{drift}; not created again (`drift.action: Report`)"),
+    };
+    let hint = "set `spec.drift.action: Correct` to correct it, or change the configuration";
+    Diagnostic::warning(address, drift.reason(), what).hint(hint)
 }
 
 /// Whether a missing object is reported instead of created again. The create of an object that was not ready yet is not

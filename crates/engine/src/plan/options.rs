@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::load::Instance;
 use model::text::split_hint;
 use model::{
-    Address, ChangeCause, Diagnostic, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject,
-    Step, Stored, Value,
+    Address, ChangeCause, Diagnostic, Drift, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record,
+    RecordedObject, Step, Stored, Value,
 };
 
 /// The target state of the plan.
@@ -59,6 +59,8 @@ pub struct RunningStep {
     pub recorded: Option<Arc<RecordedObject>>,
     /// It only writes the record, possibly of a blocked object: planning ignores it.
     pub record_only: bool,
+    /// The drift that its plan has found and only reports. It is there until the step ends: nothing reads the object before.
+    pub reported_drift: Option<Drift>,
 }
 
 /// Identifies a configuration of a provider. A wrong configuration makes all its objects appear to be missing.

@@ -11,7 +11,7 @@ use super::missing_record::missing_record;
 use super::missing_reference::{excuse_missing, not_found};
 use super::provider::unserved;
 use super::requests::{import_of, replacement_requested};
-use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, publish, select, trigger};
+use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, drift, publish, select, trigger};
 use crate::load::{Config, Instance, MovedFrom};
 use model::{
     Action, Address, ChangeCause, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity,
@@ -103,9 +103,12 @@ fn running_decision(node: Node<'_>, running: &RunningStep) -> Decision {
     let known = running.planned.clone().or_else(|| node.current().map(|object| object.value.clone()));
     let value = if destroyed { None } else { known };
     let changed = value.as_ref() != node.current().map(|object| &object.value);
+    let drift = running.reported_drift.clone();
     Decision {
         action,
         because: Some(ChangeCause::Running),
+        diagnostics: drift.iter().map(|drift| drift::warning(node.address, drift)).collect(),
+        drift,
         value,
         changed,
         prior: node.current().cloned(),

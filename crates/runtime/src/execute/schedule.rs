@@ -22,7 +22,9 @@ use crate::execute::ProgressKind;
 use engine::graph::{ActionGraph, Outcome};
 use engine::load::{Config, Instance};
 use engine::plan::{Plan, RunningStep};
-use model::{Address, Diagnostic, Operation, ReadResult, Recorded, RecordedObject, Severity, Step, Stored, Value};
+use model::{
+    Address, Diagnostic, Drift, Operation, ReadResult, Recorded, RecordedObject, Severity, Step, Stored, Value,
+};
 
 /// Walks action graphs. Graphs of separate components run at the same time.
 #[derive(Default)]
@@ -125,6 +127,7 @@ struct Running {
     /// What the step has recorded, if it only waits until the object is ready.
     written: Option<Stored>,
     is_record_only: bool,
+    reported_drift: Option<Drift>,
 }
 
 impl Schedule {
@@ -172,6 +175,7 @@ impl Schedule {
                 planned: running.planned.clone(),
                 recorded: running.recorded.clone(),
                 record_only: running.is_record_only,
+                reported_drift: running.reported_drift.clone(),
             })
             .collect()
     }
@@ -424,6 +428,7 @@ impl Schedule {
             without_permit: false,
             written: None,
             is_record_only,
+            reported_drift: batch.reported_drift(&step).cloned(),
         };
         self.running.insert(step.clone(), running);
         self.push(step, ProgressKind::Started);

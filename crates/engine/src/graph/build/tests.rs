@@ -11,7 +11,7 @@ fn check(situation: &str, expected: Expect) {
 
 fn running(address: &str, operation: Operation) -> RunningStep {
     let step = Step { address: address.parse().unwrap(), deposed: None, operation, replaces: false };
-    RunningStep { step, planned: None, recorded: None, record_only: false }
+    RunningStep { step, planned: None, recorded: None, record_only: false, reported_drift: None }
 }
 
 fn graph_text(situation_text: &str, running: &[RunningStep]) -> String {

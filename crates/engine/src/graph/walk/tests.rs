@@ -136,7 +136,7 @@ fn a_shutdown_skips_steps_that_were_not_started() {
 fn running_steps_are_not_returned_but_their_outcome_counts() {
     let fixture = fixture("a: update\n b: update, wants a");
     let step = fixture.graph().0.steps[0].step.clone();
-    let running = [RunningStep { step, planned: None, recorded: None, record_only: false }];
+    let running = [RunningStep { step, planned: None, recorded: None, record_only: false, reported_drift: None }];
     let (graph, diagnostics) = fixture.graph_with_running(&running);
     assert_eq!(diagnostics, []);
     let mut walk = NamedWalk(Walk::new(Arc::new(graph)));

@@ -182,7 +182,7 @@ fn an_interrupted_move_waits_for_the_running_step_of_a_dependent() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a"])]);
     interrupt(&mut records);
     let step = Step { address: Address::single("c"), deposed: None, operation: Operation::Update, replaces: false };
-    let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false }];
+    let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false, reported_drift: None }];
     let options = PlanOptions { mode: Mode::Destroy, running, ..PlanOptions::default() };
     let found = find(&Config::default(), &records, &options, &Takeovers::new());
     assert_eq!(held(&found), ["a OperationInProgress", "b OperationInProgress"]);
@@ -197,7 +197,7 @@ fn a_move_waits_for_the_running_step_of_a_dependent_of_the_family() {
     let config = read_strings(&[("f.yaml", manifests)]).config;
     let records = recorded(&[(r#"f["x"]"#, &[]), (r#"f["y"]"#, &[]), ("c", &[r#"f["y"]"#])]);
     let step = Step { address: Address::single("c"), deposed: None, operation: Operation::Update, replaces: false };
-    let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false }];
+    let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false, reported_drift: None }];
     let found = find(&config, &records, &PlanOptions { running, ..PlanOptions::default() }, &Takeovers::new());
     assert_eq!(held(&found), [r#"f["x"] OperationInProgress"#, "s OperationInProgress"]);
     assert!(found.moves.is_empty());

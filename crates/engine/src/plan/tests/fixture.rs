@@ -347,7 +347,13 @@ impl Fixture {
                     let step = Step { address, deposed: None, operation, replaces: false };
                     let planned = Value::map([("id", Value::Unknown), ("input", Value::from(9))]);
                     let planned = (operation != Operation::Destroy).then_some(planned);
-                    options.running.push(RunningStep { step, planned, recorded: None, record_only: false });
+                    options.running.push(RunningStep {
+                        step,
+                        planned,
+                        recorded: None,
+                        record_only: false,
+                        reported_drift: None,
+                    });
                 }
             }
             other => panic!("unknown option: {other}"),

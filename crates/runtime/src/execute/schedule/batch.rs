@@ -11,7 +11,7 @@ use engine::graph::{Outcome, Walk, WalkUpdate};
 use engine::load::{Config, Instance};
 use engine::plan::{Plan, PreparedStep, trigger};
 use model::{
-    Address, Cause, Change, ChangeApproval, DeposedKey, Operation, Path, ProviderUse, Recorded, RecordedObject,
+    Address, Cause, Change, ChangeApproval, DeposedKey, Drift, Operation, Path, ProviderUse, Recorded, RecordedObject,
     ReplaceOrder, Revision, Step, Value, visible,
 };
 
@@ -166,6 +166,11 @@ impl Batch {
     /// Whether a step only writes the record, so that no other step needs its result.
     pub fn is_record_only(&self, step: &Step) -> bool {
         !step.operation.removes() && self.prepared.get(&step.address).is_some_and(|prepared| prepared.record_only)
+    }
+
+    /// The drift that the plan of the step only reports.
+    pub fn reported_drift(&self, step: &Step) -> Option<&Drift> {
+        self.change(step).and_then(Change::reported_drift)
     }
 
     fn change(&self, step: &Step) -> Option<&Change> {

@@ -99,6 +99,37 @@ async fn a_status_during_the_wait_shows_what_is_recorded_as_after_a_restart() {
     bench.run_until("the status of a corrected object", is_shown).await;
 }
 
+/// The object is not read while its wait is running.
+#[tokio::test(start_paused = true)]
+async fn drift_that_is_reported_is_shown_by_every_plan_during_the_wait() {
+    let mut bench = Bench::new();
+    let line = |operation, answers| ScriptLine { on: "a".to_owned(), operation, answers };
+    bench.world.script(line(Operation::Create, vec![ScriptedOutcome::Unready]));
+    bench.world.script(line(Operation::Ready, vec![ScriptedOutcome::Hold("never".to_owned()); 2]));
+    let mut reported = thing("a", 1);
+    reported["spec"]["drift"] = serde_json::json!({ "action": "Report" });
+    bench.observe(reported, 1);
+    bench.react(Signal::Started);
+    let waits = |has_drifted| (Some("Wait".to_owned()), true, has_drifted);
+    let is_shown = |bench: &Bench| bench.status.contains_key("a") && shown(bench) == waits(false);
+    bench.run_until("the wait", is_shown).await;
+    let (id, (_, value)) = bench.world.objects().into_iter().next().unwrap();
+    bench.world.put(&id, &value.with("value", Value::from(2)));
+    bench.react(Signal::LeadershipLost);
+    bench.react(Signal::Started);
+    bench.run_until("the drift", |bench| shown(bench) == waits(true)).await;
+    let count = |bench: &Bench, what: &str| bench.log.iter().filter(|line| line.contains(what)).count();
+    bench.run_until("the second wait", |bench| count(bench, "a wait Started") == 1).await;
+    let plans = count(&bench, " plan ");
+    // As when the watch sees the change after a round of the wait.
+    bench.react(Signal::ReadObjects([Address::single("a")].into()));
+    bench.run_until("a plan", |bench| count(bench, " plan ") > plans && bench.pending.is_empty()).await;
+    let planned_at = bench.now;
+    bench.run_until("a later status", |bench| bench.now > planned_at + Duration::from_secs(5)).await;
+    assert_eq!(shown(&bench), waits(true), "{:?}", bench.log);
+    assert_eq!(count(&bench, "event a Drifted"), 1, "{:?}", bench.log);
+}
+
 #[tokio::test]
 async fn a_status_that_was_not_written_without_the_lease_is_written_when_it_is_held_again() {
     for lease_is_back in [false, true] {
