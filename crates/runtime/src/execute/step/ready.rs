@@ -27,8 +27,9 @@ const FAILED_TICKS: u32 = 10;
 /// The minimum time for a wait that starts after its deadline, so that the object is read at least once.
 const MINIMUM_WAIT: Duration = Duration::from_secs(15);
 
-/// The time limit of each further call of the driver after the deadline.
-const ROUND: Duration = Duration::from_mins(10);
+/// The time limit of each further call of the driver after the deadline. Only the end of a call shows whether another client
+/// has changed the object.
+const ROUND: Duration = Duration::from_mins(1);
 
 /// How a wait ended.
 enum WaitEnd {
@@ -77,7 +78,8 @@ impl Waiting<'_> {
         self.task.engine.in_flight.recorded(self.stored);
         let mut deadline = self.readiness.until.max(after(now(), MINIMUM_WAIT));
         loop {
-            let ended = self.round(deadline).await;
+            let seen = Mutex::new(Health::InProgress(String::new()));
+            let ended = self.round(deadline, &seen).await;
             match ended {
                 Ok(end) => return end,
                 // Only a run gives up.
@@ -85,7 +87,13 @@ impl Waiting<'_> {
                 Err(_) if self.has_drifted() => return WaitEnd::Interrupted,
                 Err(error) => {
                     match error.kind {
-                        ErrorKind::Transient => self.report(&Health::InProgress(error.message)),
+                        // What the object shows is reported already, and holds until the next call.
+                        ErrorKind::Transient => match lock(&seen).clone() {
+                            Health::InProgress(why) if why.is_empty() => {
+                                self.report(&Health::InProgress(error.message))
+                            }
+                            health => self.report(&health),
+                        },
                         ErrorKind::Terminal => self.report(&Health::Failed(error.message)),
                         // It says nothing about the object, which cannot be seen.
                         kind => self.report_delay(Delay::new(kind.reason(), error.line())),
@@ -110,12 +118,11 @@ impl Waiting<'_> {
         !ignores && has_warned != is_known
     }
 
-    /// One call of the driver. Returns an error if the object is not ready at its end.
-    async fn round(&self, deadline: jiff::Timestamp) -> Result<WaitEnd, DriverError> {
+    /// One call of the driver, which keeps `seen` up to date. Returns an error if the object is not ready at its end.
+    async fn round(&self, deadline: jiff::Timestamp, seen: &Mutex<Health>) -> Result<WaitEnd, DriverError> {
         let mut context = self.task.context(self.object, Duration::ZERO, None);
         context.deadline = deadline;
-        let seen = Mutex::new(Health::InProgress(String::new()));
-        let set_seen = |health: &Health| health.clone_into(&mut lock(&seen));
+        let set_seen = |health: &Health| health.clone_into(&mut lock(seen));
         let mut stop = self.task.stop.clone();
         let work = self.driver.wait_ready(&context, self.object, &set_seen);
         tokio::pin!(work);
@@ -128,7 +135,7 @@ impl Waiting<'_> {
                 _ = stop.wait_for(|stop| *stop) => return Ok(WaitEnd::Interrupted),
                 () = tokio::time::sleep(TICK) => {}
             }
-            let health = lock(&seen).clone();
+            let health = lock(seen).clone();
             let is_failed = matches!(health, Health::Failed(_));
             failed_ticks = if is_failed { failed_ticks + 1 } else { 0 };
             if self.task.limits_waits && failed_ticks >= FAILED_TICKS {
