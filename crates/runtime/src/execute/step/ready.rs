@@ -88,12 +88,10 @@ impl Waiting<'_> {
                 Err(error) => {
                     match error.kind {
                         // What the object shows is reported already, and holds until the next call.
-                        ErrorKind::Transient => match lock(&seen).clone() {
-                            Health::InProgress(why) if why.is_empty() => {
-                                self.report(&Health::InProgress(error.message))
-                            }
-                            health => self.report(&health),
-                        },
+                        ErrorKind::Transient => self.report(&match lock(&seen).clone() {
+                            Health::InProgress(why) if why.is_empty() => Health::InProgress(error.message),
+                            health => health,
+                        }),
                         ErrorKind::Terminal => self.report(&Health::Failed(error.message)),
                         // It says nothing about the object, which cannot be seen.
                         kind => self.report_delay(Delay::new(kind.reason(), error.line())),
