@@ -20,7 +20,6 @@ use super::summarize::Note;
 use super::time::Time;
 use super::{ApprovalWrite, Command, Reconciler, retry};
 use api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL};
-use engine::load::DriftAction;
 use engine::plan::approval::{Approvals, Approver, Offer, OfferState, noun};
 use model::{Address, Reason, RequiredApprovals, Value};
 
@@ -147,30 +146,6 @@ impl Reconciler {
             is_deleted.then(|| Offer { plan: Arc::clone(&held.plan.name), state: OfferState::Deleted })
         };
         self.index.approvals().offer(digest).or_else(deleted)
-    }
-
-    /// The objects of these names that must be read because changes that wait for an approval may correct their drift, which
-    /// no record shows.
-    pub(super) fn unread_of_plans(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
-        let plans = self.index.approvals().covering(names).filter(|plan| plan.is_own && plan.is_open());
-        let unread = plans.flat_map(|plan| self.unread(plan)).filter(|address| names.contains(&address.name));
-        unread.cloned().collect()
-    }
-
-    /// The objects of a Plan that were neither read nor written since the start, and whose drift is corrected. Until they are
-    /// read, its changes can be planned no more, or without some of them.
-    fn unread<'a>(&'a self, plan: &'a ApprovalPlan) -> impl Iterator<Item = &'a Address> {
-        let is_corrected = |name: &Arc<str>| {
-            // Nothing plans an object without a Resource in the cluster.
-            let Some(resource) = self.index.instance(name) else { return self.policy.destroy_orphans };
-            !resource.is_desired() || resource.drift.action == DriftAction::Correct
-        };
-        let is_known = |address: &Address| self.objects.get(address).is_some_and(|tracked| tracked.known);
-        let exists =
-            |address: &Address| self.index.records().get(address).is_some_and(|stored| stored.record.current.is_some());
-        let shown = plan.status.changes.iter().map(|change| &change.address);
-        let all = shown.chain(plan.changes().iter().map(|change| &change.address));
-        all.filter(move |address| exists(address) && !is_known(address) && is_corrected(&address.name))
     }
 
     /// Records which changes of an adopted plan need an approval.

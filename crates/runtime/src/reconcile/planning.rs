@@ -119,7 +119,6 @@ impl Reconciler {
             self.add_object_options(address, &config, fingerprints[address], &mut options, &mut due);
         }
         due.extend(self.unseen_objects(&scope.names, &config, environment));
-        due.extend(self.unread_of_plans(&scope.names));
         self.read_together(&mut options, &mut due);
         let records = self.index.records();
         options.missing_counts = self.objects.missing.others(records, &addresses, &due, self.now.time);

@@ -117,10 +117,8 @@ impl Reconciler {
         }
         self.plan_reading(address, was_read, reason);
         if was_read {
-            let tracked = self.objects.entry(address);
-            tracked.known = true;
             // Every plan must find the drift again until it is corrected.
-            tracked.unread = !at_rest || drift.is_some();
+            self.objects.entry(address).unread = !at_rest || drift.is_some();
         }
         if let Some(drift) = drift.filter(|_| !at_rest && is_corrected) {
             self.report_drift(address, &drift);
@@ -250,7 +248,6 @@ impl Reconciler {
         self.set_state(step, state);
         if let Some(tracked) = self.objects.get_mut(address).filter(|tracked| exists && !tracked.is_open()) {
             tracked.require_reading(tracked.changed_meanwhile);
-            tracked.known = true;
             if step.operation != Operation::Record {
                 // Such a step ends when the object is ready. The watch reports if it is not any more.
                 tracked.set_health(Health::Current);

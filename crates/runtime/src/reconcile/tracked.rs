@@ -63,8 +63,6 @@ pub(super) struct TrackedObject {
     pub(super) seen: bool,
     /// The health of its object, as last seen, if it is not ready.
     pub(super) health: Option<Box<Health>>,
-    /// Whether its object was read or written since the start. Until then, only its record is known.
-    pub(super) known: bool,
     /// It must be read before it is compared: it may differ from its record, or the last reading found that.
     pub(super) unread: bool,
     /// The last planned value of the `reconcile-requested-at` annotation.

@@ -22,7 +22,7 @@ impl Reconciler {
         }
         // A Plan of Purlin ends with its changes.
         let is_held = self.approvals.held.contains_key(&plan.digest);
-        let is_obsolete = plan.is_own && !is_held && !self.is_uncertain(plan, plan.changes());
+        let is_obsolete = plan.is_own && !is_held && !self.is_uncertain(plan.changes());
         let (state, message) = match () {
             () if plan.is_invalid => {
                 let message = "spec.changes are not the changes of spec.digest, so this Plan approves nothing (hint: print \
@@ -111,7 +111,7 @@ impl Reconciler {
         if plan.expires_at().is_some_and(|at| at <= self.now.wall) && !is_running {
             return (ApprovalState::Expired, "the approval was not used in time".to_owned());
         }
-        if was_due && !is_running && !any_open && plan.is_own && !self.is_uncertain(plan, &own) {
+        if was_due && !is_running && !any_open && plan.is_own && !self.is_uncertain(&own) {
             return (ApprovalState::Superseded, "other changes have taken the place of the approved ones".to_owned());
         }
         match (was_due, status.differences.is_empty()) {
@@ -124,8 +124,8 @@ impl Reconciler {
         }
     }
 
-    /// Whether one of the objects cannot be planned now, or was not read since the start, so that its change is unknown.
-    fn is_uncertain(&self, plan: &ApprovalPlan, changes: &[ChangeDigest]) -> bool {
+    /// Whether one of the objects cannot be planned now, so that its change is unknown.
+    fn is_uncertain(&self, changes: &[ChangeDigest]) -> bool {
         let is_blocked = |address: &Address| {
             let change = self.objects.get(address).and_then(|tracked| tracked.change.as_ref());
             change.is_some_and(|change| change.action == Action::Blocked)
@@ -133,7 +133,6 @@ impl Reconciler {
         let is_guarded = |address| self.approvals.guarded.contains_key(address);
         changes.iter().any(|change| is_blocked(&change.address) && !is_guarded(&change.address))
             || self.is_undecided(changes)
-            || self.unread(plan).next().is_some()
     }
 
     /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until

@@ -226,12 +226,6 @@ impl ApprovalCache {
         self.withdrawn_digests.remove(digest)
     }
 
-    /// The Plans that cover a change of these names.
-    pub fn covering(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Arc<ApprovalPlan>> {
-        let plans: BTreeSet<&Arc<str>> = names.iter().filter_map(|name| self.by_name.get(name)).flatten().collect();
-        plans.into_iter().filter_map(|plan| self.plans.get(plan))
-    }
-
     /// The digests of all Plans.
     pub fn digests(&self) -> impl Iterator<Item = &Arc<str>> {
         self.by_digest.keys()

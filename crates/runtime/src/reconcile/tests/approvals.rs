@@ -466,35 +466,6 @@ async fn a_restart_keeps_an_approval() {
     assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(ApprovalState::Applied)));
 }
 
-/// Only a reading shows drift: until then, the correction is not planned.
-#[tokio::test]
-async fn a_restart_keeps_the_plan_of_a_correction_and_its_approval() {
-    for (is_approved, fails) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut bench = created(&[guarded("a", 1, &["Drift"])]).await;
-        let address = Address::single("a");
-        let object = bench.reconciler.records()[&address].record.current.clone().unwrap();
-        bench.world.put(object.id().unwrap(), &object.value.with("value", Value::from(9)));
-        bench.react(Signal::ReadObjects([address].into()));
-        bench.run_for(5).await;
-        let name = bench.only_plan();
-        assert_eq!(bench.state(&name), Some(ApprovalState::Waiting));
-        if fails {
-            let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }];
-            bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Read, answers });
-        }
-        bench.reconciler.reset();
-        if is_approved {
-            let plan = ApprovalPlan { approved: true, generation: 2, ..bench.plans[&name].clone() };
-            bench.deliver(&name, plan);
-        }
-        bench.react(Signal::Started);
-        bench.run_for(120).await;
-        let (state, value) = if is_approved { (ApprovalState::Applied, 1) } else { (ApprovalState::Waiting, 9) };
-        assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(state)), "fails: {fails}");
-        assert_eq!(bench.world.objects()[object.id().unwrap()].1.get("value"), Some(&Value::from(value)));
-    }
-}
-
 /// Another replica wrote a status, or someone changed the metadata, which starts no read.
 #[tokio::test]
 async fn a_status_is_computed_from_the_present_version_of_the_plan() {
