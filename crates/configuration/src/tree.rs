@@ -18,6 +18,7 @@ pub use requirements::ProviderRequirement;
 use statics::Statics;
 use version::VersionConstraint;
 
+use crate::address::ModulePath;
 use crate::diagnostics::{Diagnostics, Sources};
 use crate::directory::File;
 use crate::evaluation::Input;
@@ -314,8 +315,13 @@ impl Tree {
     }
 
     /// The module at the names of calls from the root module.
-    pub fn at(&self, names: &[&Arc<str>]) -> Option<&Node> {
+    fn at(&self, names: &[&Arc<str>]) -> Option<&Node> {
         self.nodes.iter().find(|node| node.path.iter().eq(names.iter().copied()))
+    }
+
+    /// The module of an instance.
+    pub fn module(&self, path: &ModulePath) -> Option<&Node> {
+        self.at(&path.0.iter().map(|step| &step.name).collect::<Vec<_>>())
     }
 
     /// Whether an error is that a module has to be installed first.

@@ -280,7 +280,7 @@ impl Builder<'_> {
         if !self.provisioned.contains(&block.resource) {
             return Vec::new();
         }
-        let node = self.shared.tree.at(&block.module.0.iter().map(|step| &step.name).collect::<Vec<_>>());
+        let node = self.shared.tree.module(&block.module);
         let Some(resource) = node.and_then(|node| node.module.resources.get(&block.resource)) else {
             return Vec::new();
         };

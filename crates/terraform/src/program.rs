@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configuration::{
-    Evaluation, InstanceAddress, Key, LocalProvider, Mode, ModulePath, Presence, ProviderAddress, ProviderSource,
-    ResourceAddress, Settings, Tree,
+    Evaluation, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress, ProviderSource,
+    ResourceAddress, ResourceName, Settings, Tree,
 };
 use cty::Type;
 use engine::load::expression::Foreign as _;
@@ -14,7 +14,7 @@ use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Sc
 use model::{Address, Diagnostics, ProviderUse, Record, Value};
 
 use crate::desired::{self, Blocks};
-use crate::schemas::{Schemas, World};
+use crate::schemas::{BUILT_IN, Schemas, World};
 use crate::{address, problem, providers, value};
 
 /// Where a configuration comes from.
@@ -27,9 +27,6 @@ pub struct Origin {
     /// What stands before the names of its files in messages.
     pub directory: String,
 }
-
-/// The type of the built-in objects, whose values have any type.
-const BUILT_IN: &str = "terraform_data";
 
 /// A Terraform configuration as a program of the engine.
 #[derive(Debug)]
@@ -82,17 +79,13 @@ impl Terraform {
         let state = Mutex::new(State { evaluation, seen: HashMap::new() });
         Self(Arc::new(Shared { tree, origin, providers, state }))
     }
-}
 
-impl Terraform {
     /// The configuration of a provider as a state names it, for objects that were not changed by the engine yet. `None`: no
     /// module requires the provider, or its configuration is not known with the values of the scope.
     pub fn provider_use(&self, named: &NamedProvider, scope: &dyn Scope) -> Option<Arc<ProviderUse>> {
         let shared = &self.0;
         let spec = shared.providers.get(&named.source)?;
-        let path: Vec<&Arc<str>> = named.module.0.iter().map(|step| &step.name).collect();
-        let node = shared.tree.nodes.iter().find(|node| node.path.iter().eq(path.iter().copied()));
-        let local = node.into_iter().flat_map(|node| &node.module.required_providers);
+        let local = shared.tree.module(&named.module).into_iter().flat_map(|node| &node.module.required_providers);
         let local = local.filter(|(_, required)| required.source == named.source).map(|(name, _)| name.clone());
         let name = local.min().unwrap_or_else(|| named.source.name.clone());
         let provider = ProviderAddress {
@@ -105,9 +98,7 @@ impl Terraform {
         let name = providers::config_name(&provider);
         (!config.has_unknown()).then(|| Arc::new(ProviderUse::new(name.into(), spec.provider.clone(), config)))
     }
-}
 
-impl Terraform {
     /// The configuration of an object as the language has it, with the values that the engine has seen last. `None`: it has
     /// none, or an error.
     pub fn configured(&self, object: &Address) -> Option<cty::Value> {
@@ -175,8 +166,7 @@ impl Shared {
 impl State {
     /// Whether it is not known yet, or cannot be, what is imported into the objects of a block.
     pub fn imports_are_open(&self, block: &ResourceAddress) -> bool {
-        let imports = self.evaluation.imports().unwrap_or_default();
-        imports.iter().any(|import| import.is_open && import.is_into(block))
+        self.evaluation.imports_into(block).unwrap_or_default().iter().any(|import| import.is_open)
     }
 
     fn observe(&mut self, one: &Use, scope: &dyn Scope) {
@@ -235,7 +225,8 @@ impl State {
     /// An object of `terraform_data` with the types of its configuration, as far as it has these values: the engine has fewer
     /// types, and neither sets nor maps. `None` for other objects.
     fn as_configured(&self, instance: &InstanceAddress, value: &Value, known: &cty::Value) -> Option<cty::Value> {
-        if &*instance.resource.resource.kind != BUILT_IN || instance.resource.resource.mode != Mode::Managed {
+        let ResourceName { mode, kind, .. } = &instance.resource.resource;
+        if (*mode, &**kind) != BUILT_IN {
             return None;
         }
         let configured = self.evaluation.configured(instance).filter(|object| !object.failed)?;

@@ -54,8 +54,11 @@ impl configuration::World for World {
     }
 }
 
+/// The only block that needs no provider. Its values have any type.
+pub const BUILT_IN: (Mode, &str) = (Mode::Managed, "terraform_data");
+
 fn built_in(mode: Mode, kind: &str) -> Result<Arc<Block>, String> {
-    if (mode, kind) != (Mode::Managed, "terraform_data") {
+    if (mode, kind) != BUILT_IN {
         return Err(format!(
             "Purlin has no {} \"{kind}\" of its own, only the resource \"terraform_data\".",
             mode.block()

@@ -46,9 +46,21 @@ pub struct EvaluatedImport {
 impl EvaluatedImport {
     /// Whether the block imports into objects of a resource block.
     pub fn is_into(&self, block: &ResourceAddress) -> bool {
-        let calls = block.module.0.iter().flat_map(|step| ["module", &*step.name]);
-        calls.chain([&*block.resource.kind, &*block.resource.name]).eq(self.target.iter().map(String::as_str))
+        is_block(&self.target, block)
     }
+}
+
+/// Whether names are those of the address of a resource block.
+fn is_block(found: &[String], block: &ResourceAddress) -> bool {
+    let calls = block.module.0.iter().flat_map(|step| ["module", &*step.name]);
+    calls.chain([&*block.resource.kind, &*block.resource.name]).eq(found.iter().map(String::as_str))
+}
+
+/// The names in the address of a target, without keys.
+fn target(import: &Import) -> Vec<String> {
+    let mut found = Vec::new();
+    names(&import.to, &mut found);
+    found
 }
 
 /// The names in an address, without keys.
@@ -76,7 +88,17 @@ fn names(expr: &Expr, found: &mut Vec<String>) {
 impl Evaluation {
     /// The `import` blocks of the root module with the values that are set. `Err` has the object whose value is needed first.
     pub fn imports(&self) -> Result<Vec<EvaluatedImport>, InstanceAddress> {
-        self.tree.root().imports.iter().map(|import| self.completed(|| self.evaluated_import(import))).collect()
+        self.imports_of(|_| true)
+    }
+
+    /// Those that import into objects of a resource block.
+    pub fn imports_into(&self, block: &ResourceAddress) -> Result<Vec<EvaluatedImport>, InstanceAddress> {
+        self.imports_of(|import| is_block(&target(import), block))
+    }
+
+    fn imports_of(&self, is_wanted: impl Fn(&Import) -> bool) -> Result<Vec<EvaluatedImport>, InstanceAddress> {
+        let wanted = self.tree.root().imports.iter().filter(|import| is_wanted(import));
+        wanted.map(|import| self.completed(|| self.evaluated_import(import))).collect()
     }
 
     fn evaluated_import(&self, import: &Import) -> Result<EvaluatedImport, Stop> {
@@ -84,8 +106,7 @@ impl Evaluation {
         let mut outcome = Outcome::default();
         let requests = self.import(import, &mut outcome);
         let problems = self.computing.take().unwrap_or_default().problems;
-        let mut target = Vec::new();
-        names(&import.to, &mut target);
+        let target = target(import);
         let is_open = outcome.failed || !problems.errors.is_empty();
         Ok(EvaluatedImport { requests: requests?, uses: outcome.uses.to_set(), is_open, problems, target })
     }
