@@ -9,14 +9,15 @@ pub mod cluster;
 pub mod commands;
 pub mod dev;
 pub mod root_module;
+pub mod terraform_settings;
 pub mod run;
+pub mod expression_value;
 pub mod failure;
 pub mod failures;
 pub mod init;
 pub mod json;
 pub mod live;
 pub mod local;
-pub mod inspect;
 pub mod report;
 pub mod options;
 pub mod other_records;
@@ -90,12 +91,11 @@ fn with_words(command: clap::Command) -> clap::Command {
     if [tfprovider::plugin::launcher::COMMAND, "runner", "controller"].contains(&command.get_name()) {
         return command;
     }
-    let is_text = |arg: &clap::Arg| arg.get_value_parser().type_id() == TypeId::of::<String>();
-    let checked = |arg: clap::Arg| match is_text(&arg) {
+    let command = command.mut_args(|arg| match arg.get_value_parser().type_id() == TypeId::of::<String>() {
         true => arg.value_parser(NonEmptyStringValueParser::new()),
         false => arg,
-    };
-    command.mut_args(checked).mut_subcommands(with_words)
+    });
+    command.mut_subcommands(with_words)
 }
 
 /// Help and version exit with 0, all other errors with 1. Clap's exit code for errors, 2, means "there are changes"
@@ -116,9 +116,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn terraform_command(error: &clap::Error) -> Option<(&str, &'static str)> {
     let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let instead = match command.as_str() {
-        "console" => "`purlin plan` evaluates the expressions; `purlin state show NAME` shows values",
         "workspace" => "use a state file for each environment, and select it with --state: see docs/environments.md",
-        "show" => "`purlin state show NAME` shows an object, and `purlin plan` a plan",
         "refresh" => "use `purlin apply --refresh-only -f DIR`",
         "taint" => "use `purlin state taint NAME`, or `purlin apply --replace NAME`",
         "untaint" => "use `purlin state untaint NAME`",
@@ -138,9 +136,9 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Providers(args) => c::providers::run(args, console),
         Command::Fmt(args) => c::fmt::run(args, console),
         Command::Validate(args) => local_runtime()?.block_on(c::validate::run(args, console)),
-        Command::Crds => c::crds::run(console),
-        Command::Version(args) => c::version::run(&args, console),
-        Command::Completion(args) => c::completion::run(&args, console),
+        Command::Crds => c::about::crds(console),
+        Command::Version(args) => c::about::version(&args, console),
+        Command::Completion(args) => c::about::completion(&args, console),
         Command::Plan(args) => local_runtime()?.block_on(c::plan::run(args, console)),
         Command::Apply(args) => local_runtime()?.block_on(c::apply::apply(args, console)),
         Command::Destroy(args) => local_runtime()?.block_on(c::apply::destroy(args, console)),
@@ -154,16 +152,18 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         // Planning must not delay the requests of the page.
         Command::Ui(args) => Builder::new_multi_thread().enable_all().build()?.block_on(c::ui::run(args, console)),
         Command::Output(args) => c::output::run(args, console),
+        Command::Show(args) => local_runtime()?.block_on(c::show::run(args, console)),
+        Command::Console(args) => local_runtime()?.block_on(c::console::run(args, console)),
         Command::Migrate(args) => local_runtime()?.block_on(c::migrate::run(args, console)),
         Command::Approve(args) => local_runtime()?.block_on(c::decide::approve(args, console)),
         Command::Reject(args) => local_runtime()?.block_on(c::decide::reject(args, console)),
         Command::Suspend(args) => local_runtime()?.block_on(c::switch::suspend(args, console)),
         Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
         Command::Reconcile(args) => local_runtime()?.block_on(c::reconcile::run(args, console)),
-        Command::LaunchPlugin(args) => c::launch_plugin::run(args),
-        Command::LaunchHook(args) => c::launch_hook::run(args, console),
+        Command::LaunchPlugin(args) => c::processes::launch_plugin(args),
+        Command::LaunchHook(args) => c::processes::launch_hook(args, console),
         Command::Runner(args) => {
-            Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(c::runner::run(args))
+            Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(c::processes::runner(args))
         }
         Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
         Command::Provider(command) => local_runtime()?.block_on(provider::run(command, console)),

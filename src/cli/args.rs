@@ -4,22 +4,22 @@
 mod configuration;
 mod controller;
 mod examples;
-mod migrate;
 mod plugin;
 mod provider;
 mod resources;
 mod single_dash;
 mod state;
-mod ui;
+mod variables;
 
 use std::path::PathBuf;
 
 use clap::builder::Resettable;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-pub use configuration::{BackendArgs, FmtArgs, InitArgs, LockFileMode, OutputArgs, RootArgs};
+pub use configuration::{
+    BackendArgs, ConsoleArgs, FmtArgs, InitArgs, LockFileMode, MigrateArgs, OutputArgs, RootArgs, ShowArgs,
+};
 pub use controller::{ControllerArgs, Listening, LogFormat};
-pub use migrate::{MigrateArgs, StateExportArgs};
 pub use plugin::{LaunchHookArgs, LaunchPluginArgs, RunnerArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
@@ -28,10 +28,10 @@ pub use provider::{
 pub use resources::{ChoiceArgs, DecisionArgs, ReconcileArgs, ResourceArgs};
 pub use single_dash::with_two_dashes;
 pub use state::{
-    ADDRESS_FORMS, HistoryArgs, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs,
-    StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateRestoreArgs, StateShowArgs,
+    ADDRESS_FORMS, HistoryArgs, StateCommand, StateEditArgs, StateExportArgs, StateListArgs, StateMoveArgs,
+    StatePushArgs, StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateRestoreArgs, StateShowArgs,
 };
-pub use ui::UiArgs;
+pub use variables::VariableArgs;
 
 /// Plan and apply infrastructure changes, in a cluster or from a directory of manifests.
 #[derive(Debug, Parser)]
@@ -119,6 +119,16 @@ pub enum Command {
     /// Nothing is evaluated. A sensitive output is shown only by its name, or as JSON.
     #[command(after_help = examples::OUTPUT)]
     Output(OutputArgs),
+    /// Show a saved plan, or all recorded objects with their values.
+    ///
+    /// A saved plan is shown as `purlin plan` has printed it. Nothing is evaluated or read.
+    #[command(after_help = examples::SHOW)]
+    Show(ShowArgs),
+    /// Evaluate expressions with the values of a Terraform configuration and its recorded objects.
+    ///
+    /// Reads expressions from standard input, one on each line, until its end or a line `exit`. Nothing is changed.
+    #[command(after_help = examples::CONSOLE)]
+    Console(ConsoleArgs),
     /// Take the objects of a Terraform or OpenTofu state over.
     ///
     /// Writes a record for each object of the state, at its address. The configuration stays as it is, and so does the state.
@@ -231,12 +241,8 @@ pub struct FileArgs {
     /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
     #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
     pub plugin_dirs: Vec<PathBuf>,
-    /// The value of a variable of a Terraform configuration. Can be repeated.
-    #[arg(long = "var", value_name = "NAME=VALUE", hide_short_help = true)]
-    pub variables: Vec<String>,
-    /// A file with values of variables of a Terraform configuration. Can be repeated.
-    #[arg(long = "var-file", value_name = "FILE", hide_short_help = true)]
-    pub variable_files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub variables: VariableArgs,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -410,6 +416,17 @@ pub struct DevArgs {
     /// Print plain lines instead of live progress.
     #[arg(long)]
     pub no_progress: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct UiArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub pruning: PruneArgs,
+    /// The port to listen on, only on this computer; 0 for a free one.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub port: u16,
 }
 
 #[derive(Debug, Args)]

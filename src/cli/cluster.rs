@@ -46,16 +46,12 @@ struct Connection {
 
 impl Connection {
     async fn open(target: &Cluster) -> anyhow::Result<Self> {
-        let unusable = |error: &KubeconfigError| {
-            let hint = || "use -f DIR for files, or --kubeconfig or --context for a cluster".to_owned();
-            CommandFailure::hinted(kubeconfig_problem(error), target.records_above().unwrap_or_else(hint))
-        };
         let kubeconfig = target.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
-        let kubeconfig = kubeconfig.map_err(|error| unusable(&error))?;
+        let kubeconfig = kubeconfig.map_err(|error| unusable(target, &error))?;
         let context = target.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-        let config = config.map_err(|error| unusable(&error))?;
+        let config = config.map_err(|error| unusable(target, &error))?;
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         Ok(Self { client: kubernetes_object::client(config)?, namespace, context })
     }
@@ -87,13 +83,13 @@ impl Connection {
     /// The variable `ns` of expressions. Without permission to read the Namespace, its labels are unknown, and
     /// expressions that use them fail.
     async fn namespace_value(&self) -> Value {
-        let found = Api::<Namespace>::all(self.client.clone()).get_opt(&self.namespace).await.ok().flatten();
-        let metadata = found.map(|namespace| namespace.metadata).unwrap_or_default();
-        let map = |entries: Option<BTreeMap<String, String>>| {
-            Value::map(entries.unwrap_or_default().into_iter().map(|(key, text)| (key, Value::from(text.as_str()))))
-        };
-        let (labels, annotations) = (map(metadata.labels), map(metadata.annotations));
-        Value::map([("name", Value::from(self.namespace.as_str())), ("labels", labels), ("annotations", annotations)])
+        let namespace = Api::<Namespace>::all(self.client.clone()).get_opt(&self.namespace).await.ok().flatten();
+        let metadata = namespace.map(|namespace| namespace.metadata).unwrap_or_default();
+        Value::map([
+            ("name", Value::from(self.namespace.as_str())),
+            ("labels", map_of_strings(metadata.labels)),
+            ("annotations", map_of_strings(metadata.annotations)),
+        ])
     }
 
     /// The desired state as the controller loads it, except that inputs are read with the user's permissions.
@@ -109,14 +105,15 @@ impl Connection {
     async fn resolve_inputs(&self, instances: &mut [Instance]) {
         let references: BTreeSet<DataRef> =
             instances.iter().flat_map(|instance| instance.inputs.objects()).cloned().collect();
-        let mut found = BTreeMap::new();
+        let mut data = BTreeMap::new();
         for object in references {
-            let data = self.data(&object).await.unwrap_or_else(|error| unreadable_input(&error));
-            found.insert(object, data);
+            let lookup = self.data(&object).await.unwrap_or_else(|error| unreadable_input(&error));
+            data.insert(object, lookup);
         }
-        let find = |object: &DataRef| found.get(object).cloned().unwrap_or(DataLookup::Missing);
         for instance in instances.iter_mut().filter(|instance| !instance.inputs.declared.is_empty()) {
-            instance.inputs = instance.inputs.resolve(&instance.address, &find);
+            instance.inputs = instance.inputs.resolve(&instance.address, &|object: &DataRef| {
+                data.get(object).cloned().unwrap_or(DataLookup::Missing)
+            });
         }
     }
 
@@ -145,11 +142,11 @@ impl Connection {
     /// Reads a Resource, or a `DataSource` converted to one.
     async fn get(&self, address: &Address) -> anyhow::Result<Resource> {
         let name = address.object_name();
-        let found = match address.is_data() {
+        let resource = match address.is_data() {
             false => self.resources().get_opt(name).await,
-            true => self.data_sources().get_opt(name).await.map(|found| found.as_ref().map(as_resource)),
+            true => self.data_sources().get_opt(name).await.map(|data| data.as_ref().map(as_resource)),
         };
-        found.map_err(with_hint)?.ok_or_else(|| not_found(address))
+        resource.map_err(with_hint)?.ok_or_else(|| not_found(address))
     }
 
     async fn all_data_sources(&self) -> anyhow::Result<Vec<DataSource>> {
@@ -157,18 +154,28 @@ impl Connection {
     }
 }
 
+fn unusable(target: &Cluster, error: &KubeconfigError) -> anyhow::Error {
+    let hint = target.records_above();
+    let hint = hint.unwrap_or_else(|| "use -f DIR for files, or --kubeconfig or --context for a cluster".to_owned());
+    CommandFailure::hinted(kubeconfig_problem(error), hint)
+}
+
+fn map_of_strings(entries: Option<BTreeMap<String, String>>) -> Value {
+    Value::map(entries.unwrap_or_default().into_iter().map(|(key, text)| (key, Value::from(text.as_str()))))
+}
+
 async fn list_all<K>(api: &Api<K>, params: &ListParams) -> anyhow::Result<Vec<K>>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    let mut all = Vec::new();
+    let mut items = Vec::new();
     let mut page = params.clone().limit(PAGE_SIZE);
     loop {
         let list = api.list(&page).await.map_err(with_hint)?;
-        all.extend(list.items);
+        items.extend(list.items);
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
-            None => return Ok(all),
+            None => return Ok(items),
         }
     }
 }
@@ -184,29 +191,30 @@ fn as_resource(data: &DataSource) -> Resource {
 fn instances(resources: &[Resource], data: &[DataSource]) -> Vec<Instance> {
     let accounts = DEFAULT_SERVICE_ACCOUNT.into();
     let mut interner = load::Interner::default();
-    let mut all: Vec<Instance> =
+    let mut instances: Vec<Instance> =
         resources.iter().map(|resource| load::from_api(resource, &accounts, &mut interner)).collect();
-    all.extend(data.iter().map(|data| load::data_from_api(data, &accounts, &mut interner)));
-    all
+    instances.extend(data.iter().map(|data| load::data_from_api(data, &accounts, &mut interner)));
+    instances
 }
 
 pub async fn client_of(kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
-    let options = KubeConfigOptions::default();
-    let unusable = |error: KubeconfigError| anyhow::anyhow!(kubeconfig_problem(&error));
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(unusable)?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)?;
+    let config = config_of(kubeconfig).await.map_err(|error| anyhow::anyhow!(kubeconfig_problem(&error)))?;
     Ok(kubernetes_object::client(config)?)
+}
+
+async fn config_of(kubeconfig: &std::path::Path) -> Result<kube::Config, KubeconfigError> {
+    kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &KubeConfigOptions::default()).await
 }
 
 /// Lists the Resources of a namespace, then its `DataSources`.
 pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec<Resource>> {
     let connection = Connection::open_and_announce(target, console).await?;
-    let mut all = connection.all_resources().await?;
-    all.extend(connection.all_data_sources().await?.iter().map(as_resource));
-    if all.is_empty() {
+    let mut resources = connection.all_resources().await?;
+    resources.extend(connection.all_data_sources().await?.iter().map(as_resource));
+    if resources.is_empty() {
         require_namespace(&connection.client, &connection.namespace).await?;
     }
-    Ok(all)
+    Ok(resources)
 }
 
 /// The API server lists nothing in a namespace that does not exist, and no error. Nor does this, to a user who
@@ -234,13 +242,13 @@ pub async fn resource_and_users(
 ) -> anyhow::Result<(Resource, Vec<String>)> {
     let connection = Connection::open_and_announce(target, console).await?;
     let address = resource_address(name);
-    let found = connection.get(&address).await?;
-    let mut all = connection.all_resources().await?;
-    all.extend(connection.all_data_sources().await?.iter().map(as_resource));
-    let uses = |other: &Resource| {
-        other.status.as_ref().is_some_and(|status| status.dependencies.iter().any(|used| **used == *address.name))
-    };
-    Ok((found, all.into_iter().filter(uses).filter_map(|other| other.metadata.name).collect()))
+    let resource = connection.get(&address).await?;
+    let mut users = connection.all_resources().await?;
+    users.extend(connection.all_data_sources().await?.iter().map(as_resource));
+    users.retain(|user| {
+        user.status.as_ref().is_some_and(|status| status.dependencies.iter().any(|used| **used == *address.name))
+    });
+    Ok((resource, users.into_iter().filter_map(|user| user.metadata.name).collect()))
 }
 
 fn resource_address(name: &str) -> Address {
@@ -270,12 +278,6 @@ pub async fn inspect(target: &Cluster, limits: Limits, console: Console) -> anyh
     Ok(View { engine, inputs })
 }
 
-/// The Plans of a namespace, and its name.
-pub async fn plans(target: &Cluster, console: Console) -> anyhow::Result<(Api<api::PlanObject>, String)> {
-    let (client, namespace) = client(target, console).await?;
-    Ok((Api::namespaced(client, &namespace), namespace))
-}
-
 /// A client for the cluster, and the namespace.
 pub async fn client(target: &Cluster, console: Console) -> anyhow::Result<(Client, String)> {
     let connection = Connection::open_and_announce(target, console).await?;
@@ -295,25 +297,27 @@ pub async fn open_records(target: &Cluster, console: Console) -> anyhow::Result<
 
 async fn edited_records(connection: &Connection, target: &Cluster) -> anyhow::Result<(LoadedRecords, ClusterEditor)> {
     let loaded = read_records(connection, target).await?;
+    let unreadable = loaded.unreadable.iter().map(|found| &found.address);
     let editor = ClusterEditor {
         namespace: connection.namespace.as_str().into(),
         secrets: connection.secrets(target),
         resources: connection.resources(),
         recorded: loaded.records.keys().cloned().collect(),
+        unreadable: unreadable.filter(|address| address.is_instance()).cloned().collect(),
         indexed: loaded.indexed.clone(),
     };
     Ok((loaded, editor))
 }
 
 async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Result<LoadedRecords> {
-    let found = connection
+    let contents = connection
         .secrets(target)
         .load_all(Some(&connection.namespace))
         .await
         .map_err(|failure| record_error(&failure))?;
     let mut loaded = LoadedRecords::default();
-    for found in found {
-        match found {
+    for contents in contents {
+        match contents {
             Ok(SecretContent::Record(stored)) => drop(loaded.records.insert(stored.record.address.clone(), stored)),
             Ok(SecretContent::Family(family)) => {
                 loaded.rebuilt_indexes.extend(family.rebuilt.then_some(family.name));
@@ -400,8 +404,11 @@ fn release_patch(resource: &Resource) -> Option<serde_json::Value> {
         return without_finalizer;
     }
     let marked = !resource.annotation(api::RECORD).is_empty();
-    let nothing = || json!({"metadata": {"resourceVersion": resource.metadata.resource_version}});
-    let mut patch = without_finalizer.or_else(|| marked.then(nothing))?;
+    let mut patch = match without_finalizer {
+        Some(patch) => patch,
+        None if marked => json!({"metadata": {"resourceVersion": resource.metadata.resource_version}}),
+        None => return None,
+    };
     patch["metadata"]["annotations"] = json!({api::RECORD: null});
     Some(patch)
 }

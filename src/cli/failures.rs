@@ -42,7 +42,11 @@ impl LastFailures {
 
     /// Removes the failures of objects for which a plan has nothing to do. `covers`: whether the plan is about an
     /// object, given whether the plan lists it.
-    pub fn planned(&mut self, changes: &[Change], covers: impl Fn(&Address, bool) -> bool) {
+    pub fn planned<'a>(
+        &mut self,
+        changes: impl IntoIterator<Item = &'a Change> + 'a,
+        covers: impl Fn(&Address, bool) -> bool,
+    ) {
         if self.known.is_empty() {
             return;
         }

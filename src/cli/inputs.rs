@@ -13,6 +13,7 @@ use super::outputs::{OutputChanges, RecordedScope};
 use engine::graph::ActionGraph;
 use engine::load::{self, Config, Coverage, Drift};
 use engine::plan::moves::{self, Move};
+use engine::plan::render::moves::possible_moves;
 use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, RunningStep, select};
 use model::suggest::closest;
 use model::{
@@ -21,6 +22,7 @@ use model::{
 use runtime::execute::{Adoption, Engine};
 use runtime::pipeline;
 use runtime::store::{LastFailure, RecordedConfiguration};
+use terraform::Terraform;
 
 /// The desired and recorded state of one namespace.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +51,8 @@ pub struct Inputs {
     pub configurations: BTreeMap<Arc<str>, RecordedConfiguration>,
     /// The source of the Terraform configuration.
     pub module: Option<Arc<str>>,
+    /// The Terraform configuration itself.
+    pub terraform: Option<Arc<Terraform>>,
     /// Whether records without a Resource are orphans to destroy (files) or are kept (cluster).
     pub destroy_orphans: bool,
 }
@@ -77,6 +81,10 @@ pub struct PlanResult {
     pub destroys: bool,
     /// From which generated names and identifiers come.
     pub seed: u64,
+    /// Hints at moves that it may miss.
+    pub possible_moves: Vec<String>,
+    /// The plan is one of a Terraform configuration.
+    pub is_terraform: bool,
 }
 
 /// The objects of sources that are not given.
@@ -144,8 +152,16 @@ impl Inputs {
         };
         let other_sources = self.count_other_sources(&plan, &others, &new_sources);
         diagnostics.extend(self.other_manifests(&others, &new_sources));
-        let outputs = if destroys { OutputChanges::default() } else { self.output_changes(&plan, &config) };
+        let possible_moves = possible_moves(plan.current_changes(), |address| config.resource(address).is_some());
+        let outputs = match options.mode {
+            // Those of objects that are not selected stay.
+            Mode::Destroy if !planning.targets.is_empty() => OutputChanges::default(),
+            Mode::Destroy => OutputChanges::removal(self.stored_outputs()),
+            Mode::Normal | Mode::RefreshOnly => self.output_changes(&plan, &config),
+        };
         Ok(PlanResult {
+            possible_moves,
+            is_terraform: config.program.is_some(),
             plan,
             config,
             moves,
@@ -160,14 +176,18 @@ impl Inputs {
         })
     }
 
-    fn output_changes(&self, plan: &Plan, config: &Config) -> OutputChanges {
+    /// The outputs of the Terraform configuration that the last apply has recorded.
+    fn stored_outputs(&self) -> &str {
         let stored = self.module.as_ref().and_then(|source| self.configurations.get(source));
-        let stored = stored.map(|known| known.outputs.as_str()).unwrap_or_default();
-        let (recorded, readings, namespace) = (&self.recorded, &plan.readings, &self.namespace);
+        stored.map(|known| known.outputs.as_str()).unwrap_or_default()
+    }
+
+    fn output_changes(&self, plan: &Plan, config: &Config) -> OutputChanges {
+        let (recorded, readings, namespace) = (&self.recorded, &plan.readings().collect(), &self.namespace);
         OutputChanges::new(
-            stored,
+            self.stored_outputs(),
             plan,
-            RecordedScope { config, recorded, readings, namespace, planned: &BTreeMap::new() },
+            RecordedScope { config, recorded, readings, namespace, planned: &BTreeMap::new(), is_final: false },
         )
     }
 
@@ -186,7 +206,7 @@ impl Inputs {
             true => config.new_sources(&self.recorded),
             false => config.new_sources(&moves::apply_moves(&self.recorded, moves)),
         };
-        let unselected = plan.changes.iter().filter(|one| one.because == Some(ChangeCause::NotSelected));
+        let unselected = plan.changes().filter(|change| change.because == Some(ChangeCause::NotSelected));
         unselected.for_each(|change| drop(sources.remove(&change.address)));
         sources
     }
@@ -197,13 +217,12 @@ impl Inputs {
         others: &BTreeSet<Address>,
         new_sources: &BTreeMap<Address, Arc<str>>,
     ) -> OtherSources {
-        let current = plan.changes.iter().filter(|change| change.deposed.is_none() && change.before.is_some());
-        let has_source = |address: &&Address| {
-            others.contains(*address) && self.recorded.get(*address).is_some_and(|one| one.record.source.is_some())
-        };
+        let current = plan.current_changes().filter(|change| change.before.is_some());
+        let of_others = new_sources.keys().filter(|address| others.contains(*address));
+        let records = of_others.filter_map(|address| self.recorded.get(address));
         OtherSources {
             unchanged: current.filter(|change| change.because == Some(ChangeCause::OtherSource)).count(),
-            taken_over: new_sources.keys().filter(has_source).count(),
+            taken_over: records.filter(|stored| stored.record.source.is_some()).count(),
         }
     }
 
@@ -259,11 +278,11 @@ impl Inputs {
 
     /// Omits problems of reading that the plan repeats as the reason for holding an object.
     fn all_diagnostics(&self, plan: &Plan, destroys: bool) -> Diagnostics {
-        let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|found| found.address.is_none()).collect();
-        let mut all = self.coverage.problems(&self.problems, &self.recorded, destroys);
-        all.retain(|problem| !general.contains(&problem));
-        all.extend(plan.diagnostics.iter().cloned());
-        all
+        let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|problem| problem.address.is_none()).collect();
+        let mut problems = self.coverage.problems(&self.problems, &self.recorded, destroys);
+        problems.retain(|problem| !general.contains(&problem));
+        problems.extend(plan.diagnostics.iter().cloned());
+        problems
     }
 }
 
@@ -275,44 +294,39 @@ pub fn due(
     choice: RefreshChoice,
     now: Timestamp,
 ) -> BTreeSet<Address> {
-    let due_at = |address: &Address| {
-        let interval = config.instances.get(address).map_or(Drift::default(), |instance| instance.drift).interval;
-        reads.get(address)?.checked_add(SignedDuration::try_from(interval).ok()?).ok()
-    };
-    let is_due = |address: &&Address| match choice {
-        RefreshChoice::All => true,
-        RefreshChoice::None => false,
-        RefreshChoice::Due => due_at(address).is_none_or(|at| at <= now),
-    };
-    recorded.keys().filter(is_due).cloned().collect()
+    match choice {
+        RefreshChoice::All => recorded.keys().cloned().collect(),
+        RefreshChoice::None => BTreeSet::new(),
+        RefreshChoice::Due => recorded
+            .keys()
+            .filter(|address| next_read(config, reads, address).is_none_or(|at| at <= now))
+            .cloned()
+            .collect(),
+    }
+}
+
+fn next_read(config: &Config, reads: &BTreeMap<Address, Timestamp>, address: &Address) -> Option<Timestamp> {
+    let interval = config.instances.get(address).map_or(Drift::default(), |instance| instance.drift).interval;
+    reads.get(address)?.checked_add(SignedDuration::try_from(interval).ok()?).ok()
 }
 
 /// Checks that the objects of `--target` and `--replace` exist in the plan, and that replaced objects are selected.
 fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Result<()> {
-    let known = |target: &Address| plan.changes.iter().any(|change| select::matches(target, &change.address));
-    let moved = |flag: &str, address: &Address| {
-        let to = &moves.iter().find(|one| select::matches(address, &one.from))?.to;
-        let message = format!("{flag} names `{address}`, which moves to `{to}`");
-        Some(Failure::hinted(message, format!("use `{flag} {to}`")))
-    };
-    let is_other = |address: &Address| {
-        let mut own = plan.changes.iter().filter(|change| select::matches(address, &change.address)).peekable();
-        own.peek().is_some() && own.all(|change| change.because == Some(ChangeCause::OtherSource))
-    };
-    let flags = planning.targets.iter().map(|one| ("--target", one));
-    let mut flags = flags.chain(planning.replace.iter().map(|one| ("--replace", one)));
-    if let Some((flag, address)) = flags.find(|(_, address)| is_other(address)) {
+    let targets = planning.targets.iter().map(|address| ("--target", address));
+    let mut flags = targets.chain(planning.replace.iter().map(|address| ("--replace", address)));
+    if let Some((flag, address)) = flags.find(|(_, address)| is_of_other_source(address, plan)) {
         let message = format!("{flag} names `{address}`, whose manifest is not in the given sources");
         return Err(Failure::hinted(message, "specify its manifest too, with another -f"));
     }
-    if let Some(target) = planning.targets.iter().find(|target| !known(target)) {
-        return Err(moved("--target", target).unwrap_or_else(|| unknown("--target", target, plan)));
+    for target in &planning.targets {
+        if !plan.changes().any(|change| select::matches(target, &change.address)) {
+            return Err(moved("--target", target, moves).unwrap_or_else(|| unknown("--target", target, plan)));
+        }
     }
     for address in &planning.replace {
-        let change = plan.changes.iter().find(|change| change.address == *address && change.deposed.is_none());
-        match change {
+        match plan.change(address) {
             None if moves.iter().any(|one| one.from == *address) => {
-                return Err(moved("--replace", address).unwrap_or_else(|| unknown("--replace", address, plan)));
+                return Err(moved("--replace", address, moves).unwrap_or_else(|| unknown("--replace", address, plan)));
             }
             None => return Err(whole_family(address, plan).unwrap_or_else(|| unknown("--replace", address, plan))),
             Some(change) if change.because == Some(ChangeCause::NotSelected) => {
@@ -325,11 +339,23 @@ fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Re
     Ok(())
 }
 
+/// Whether all objects of the address belong to manifests that are not in the given sources.
+fn is_of_other_source(address: &Address, plan: &Plan) -> bool {
+    let mut changes = plan.changes().filter(|change| select::matches(address, &change.address)).peekable();
+    changes.peek().is_some() && changes.all(|change| change.because == Some(ChangeCause::OtherSource))
+}
+
+fn moved(flag: &str, address: &Address, moves: &[Move]) -> Option<anyhow::Error> {
+    let to = &moves.iter().find(|one| select::matches(address, &one.from))?.to;
+    let message = format!("{flag} names `{address}`, which moves to `{to}`");
+    Some(Failure::hinted(message, format!("use `{flag} {to}`")))
+}
+
 /// A whole family cannot be replaced with one flag; the hint lists the flags for its instances.
 fn whole_family(address: &Address, plan: &Plan) -> Option<anyhow::Error> {
     const MAX_FLAGS: usize = 5;
-    let current = plan.changes.iter().filter(|change| change.deposed.is_none());
-    let instances = current.filter(|change| address.key == InstanceKey::None && change.address.name == address.name);
+    let instances =
+        plan.current_changes().filter(|change| address.key == InstanceKey::None && change.address.name == address.name);
     let count = instances.clone().count();
     let mut flags: Vec<String> =
         instances.take(MAX_FLAGS).map(|change| format!("--replace '{}'", change.address)).collect();
@@ -343,9 +369,9 @@ fn whole_family(address: &Address, plan: &Plan) -> Option<anyhow::Error> {
 fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
     let message = format!("{flag} names `{address}`, which is neither configured nor recorded");
     let instances: Vec<&Address> =
-        plan.changes.iter().map(|change| &change.address).filter(|other| other.name == address.name).collect();
+        plan.changes().map(|change| &change.address).filter(|other| other.name == address.name).collect();
     let text = address.to_string();
-    let names: Vec<String> = plan.changes.iter().map(|change| change.address.to_string()).collect();
+    let names: Vec<String> = plan.changes().map(|change| change.address.to_string()).collect();
     let hint = match (instances.as_slice(), closest(&text, names.iter().map(String::as_str))) {
         ([first, ..], _) => format!("did you mean `{first}`?"),
         ([], Some(meant)) => format!("did you mean `{meant}`?"),
@@ -355,13 +381,20 @@ fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
 }
 
 impl PlanResult {
+    /// A plan of which only the changes and problems are known. What it keeps counts as configured.
+    pub fn of_changes(changes: impl IntoIterator<Item = Change>, diagnostics: Diagnostics) -> Self {
+        let plan: Plan = changes.into_iter().collect();
+        let possible_moves = possible_moves(plan.current_changes(), |_| true);
+        Self { plan, diagnostics, possible_moves, ..Self::default() }
+    }
+
     pub fn adoption(self, mut scope: BTreeSet<Address>, namespace: Value, running: Vec<RunningStep>) -> Adoption {
         scope.extend(self.config.instances.keys().cloned());
         Adoption {
             scope,
             config: self.config,
             plan: self.plan,
-            graph: self.graph,
+            graph: Arc::new(self.graph),
             namespace,
             running,
             desired_digests: Arc::default(),
@@ -371,13 +404,12 @@ impl PlanResult {
 
     /// Returns the objects that were read: those that are up to date, and the others, which stay due for another read.
     pub fn read_objects(&self) -> (BTreeSet<Address>, BTreeSet<Address>) {
-        let is_up_to_date = |change: &Change| {
-            matches!(change.action, Action::NoOp | Action::Record) && change.drift.is_none() && change.deposed.is_none()
-        };
-        let up_to_date: BTreeSet<&Address> =
-            self.plan.changes.iter().filter(|change| is_up_to_date(change)).map(|change| &change.address).collect();
-        let objects = self.plan.read.iter().filter(|address| !address.is_data());
-        objects.cloned().partition(|address| up_to_date.contains(address))
+        let read = self.plan.objects.iter().filter(|(address, object)| object.is_read && !address.is_data());
+        read.map(|(address, _)| address.clone()).partition(|address| {
+            self.plan
+                .change(address)
+                .is_some_and(|change| matches!(change.action, Action::NoOp | Action::Record) && change.drift.is_none())
+        })
     }
 
     /// If true, the exit code is 1.
@@ -393,12 +425,12 @@ impl PlanResult {
 
     /// Whether the plan changes anything other than the records of managed objects.
     pub fn has_changes(&self) -> bool {
-        self.plan.changes.iter().any(Change::is_change)
+        self.plan.changes().any(Change::is_change)
     }
 
     /// Whether an apply would change anything that Terraform counts: objects, and the outputs of a configuration.
     pub fn has_changes_with_outputs(&self) -> bool {
-        self.has_changes() || self.outputs.changes().next().is_some()
+        self.has_changes() || !self.outputs.is_empty()
     }
 
     /// Whether the user must confirm the plan. For `--refresh-only`, changes of records need a confirmation too.

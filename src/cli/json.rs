@@ -1,12 +1,15 @@
 //! The JSON output of the CLI (`docs/formats.md`), except plans and graphs, which `plan::render` and `graph::render`
 //! write.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::inputs::OtherSources;
+use super::outputs::StoredOutput;
 use model::{Address, DeposedKey, Diagnostic, Operation};
 use runtime::execute::{Progress, ProgressKind, Summary};
 
@@ -98,6 +101,36 @@ pub struct SummaryEvent {
 impl SummaryEvent {
     pub fn new(summary: Summary, other_sources: OtherSources) -> Self {
         Self { event: "summary", summary, other_sources }
+    }
+}
+
+/// The outputs of a Terraform configuration after an apply.
+#[derive(Serialize)]
+pub struct OutputsEvent<'a> {
+    event: &'static str,
+    outputs: BTreeMap<&'a str, OutputEntry<'a>>,
+}
+
+/// An output. A sensitive one has no value here.
+#[derive(Serialize)]
+struct OutputEntry<'a> {
+    sensitive: bool,
+    #[serde(rename = "type")]
+    ty: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a RawValue>,
+}
+
+impl<'a> OutputsEvent<'a> {
+    /// # Errors
+    /// If a value or type is not JSON.
+    pub fn new(outputs: &'a [StoredOutput]) -> serde_json::Result<Self> {
+        let entries = outputs.iter().map(|output| {
+            let value = (!output.is_sensitive).then(|| serde_json::from_str(&output.json)).transpose()?;
+            let entry = OutputEntry { sensitive: output.is_sensitive, ty: serde_json::from_str(&output.ty)?, value };
+            Ok((output.name.as_str(), entry))
+        });
+        Ok(Self { event: "outputs", outputs: entries.collect::<serde_json::Result<_>>()? })
     }
 }
 

@@ -11,29 +11,31 @@ use super::cluster;
 use super::failure::Failure;
 use super::init;
 use super::inputs::Inputs;
-use super::options::Files;
+use super::options::{Files, source_paths};
 use super::other_records;
 use super::output::Console;
 use super::root_module::{self, RootModule};
+use super::terraform_settings;
 use super::view::{self, View};
 use drivers::hook::exec::ExecHooks;
 use drivers::kubernetes_object::{KubernetesObject, OwnerScope};
 use drivers::provider::ConfigurationMode;
 use drivers::{ProviderOptions, Providers, PublishedFiles, Reattach, Registry};
-use engine::load::{self, Config, Coverage, GivenSource, Instance, STDIN, SourcePaths};
-use engine::plan::{ObjectBlock, PlanOptions, ResponseCache, RunningStep};
+use engine::load::{self, Config, Coverage, Expansion, GivenSource, Instance, STDIN, SourcePaths};
+use engine::plan::{ObjectBlock, Plan, PlanOptions, ResponseCache, RunningStep};
 use model::data::StringData;
-use model::text::counted;
+use model::text::{counted, split_hint};
 use model::{
-    Change, DataRef, Diagnostic, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value,
-    errors,
+    Address, DataRef, Diagnostic, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored,
+    Value, errors,
 };
 use sha2::{Digest as _, Sha256};
+use terraform::Terraform;
 
 use process::{Random as _, SystemClock, SystemRandom};
 use runtime::execute::{self, Engine, HolderState, Limits, Recovery};
 use runtime::pipeline;
-use runtime::store::{LoadedRecords, Snapshot, StateError, StateFile};
+use runtime::store::{LoadedRecords, Snapshot, StateError, StateFile, UnreadableRecord};
 use tfprovider::install::{InstallOptions, Installer, LOCK_FILE, TERRAFORM_LOCK_FILE};
 use tfprovider::plugin::CURRENT_EXE;
 
@@ -65,7 +67,7 @@ pub struct LockedState {
 pub struct Validation {
     pub resources: usize,
     /// The objects as new ones, of which blocked ones say what they wait for.
-    pub changes: Vec<Change>,
+    pub plan: Plan,
     pub diagnostics: Diagnostics,
 }
 
@@ -87,6 +89,8 @@ pub struct DesiredState {
     pub modules: Option<RootModule>,
     /// The source of its objects.
     pub module: Option<Arc<str>>,
+    /// The same configuration, when its objects are added.
+    pub terraform: Option<Arc<Terraform>>,
 }
 
 impl DesiredState {
@@ -152,24 +156,25 @@ pub fn observe(files: &Files) -> anyhow::Result<Observation> {
 
 /// The steps that the open intents of a running process belong to.
 fn open_steps(recorded: &Recorded) -> Vec<RunningStep> {
-    let step = |record: &Record, intent: &Intent| Step {
+    recorded.values().filter_map(|stored| open_step(&stored.record)).collect()
+}
+
+fn open_step(record: &Record) -> Option<RunningStep> {
+    let intent = record.intent.as_deref()?;
+    let planned = intent.planned.as_ref();
+    let step = Step {
         address: record.address.clone(),
         deposed: intent.deposed.filter(|_| intent.operation == Operation::Destroy),
         operation: intent.operation,
         replaces: intent.cause.replaces,
     };
-    let running = |record: &Record| {
-        let intent = record.intent.as_deref()?;
-        let planned = intent.planned.as_ref();
-        Some(RunningStep {
-            step: step(record, intent),
-            planned: planned.map(|planned| planned.planned.clone()),
-            recorded: planned.map(|planned| Arc::new((*planned.recorded).clone())),
-            record_only: false,
-            reported_drift: None,
-        })
-    };
-    recorded.values().filter_map(|stored| running(&stored.record)).collect()
+    Some(RunningStep {
+        step,
+        planned: planned.map(|planned| planned.planned.clone()),
+        recorded: planned.map(|planned| Arc::new((*planned.recorded).clone())),
+        record_only: false,
+        reported_drift: None,
+    })
 }
 
 /// Reads the files, and locks and reads the records. Objects with an operation that a crash interrupted are held.
@@ -209,7 +214,7 @@ pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Re
         desired
     };
     let holder = holder();
-    let exists = files.state.try_exists().unwrap_or(true);
+    let exists = StateFile::exists(&files.state);
     if !exists {
         other_records::refuse(files, None)?;
     }
@@ -265,14 +270,15 @@ pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validatio
         config.remove(&shared.address.name);
         config.add(Arc::new(Instance { inputs: shared.inputs.with_unknown_values(), ..shared.as_ref().clone() }));
     }
-    let depends_on_the_world = |i: &Instance| i.suspended || !i.inputs.declared.is_empty();
-    for instance in config.instances.values_mut().filter(|instance| depends_on_the_world(instance)) {
-        // Existing objects and suspension do not affect whether the manifest is valid.
-        let inputs = instance.inputs.with_unknown_values();
-        *instance = Arc::new(Instance { suspended: false, inputs, ..instance.as_ref().clone() });
+    for instance in config.instances.values_mut() {
+        if instance.suspended || !instance.inputs.declared.is_empty() {
+            // Existing objects and suspension do not affect whether the manifest is valid.
+            let inputs = instance.inputs.with_unknown_values();
+            *instance = Arc::new(Instance { suspended: false, inputs, ..instance.as_ref().clone() });
+        }
     }
     let options = PlanOptions { namespace_value: desired.namespace, offline: true, ..PlanOptions::default() };
-    let plan =
+    let mut plan =
         pipeline::plan(&engine, &Arc::new(config), &Recorded::default(), &options, &mut ResponseCache::default())
             .await
             .plan;
@@ -280,8 +286,8 @@ pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validatio
         providers.close().await;
     }
     let mut diagnostics = desired.problems;
-    diagnostics.extend(plan.diagnostics);
-    Ok(Validation { resources, changes: plan.changes, diagnostics })
+    diagnostics.append(&mut plan.diagnostics);
+    Ok(Validation { resources, plan, diagnostics })
 }
 
 /// Reads the desired state. Read errors are reported with every plan.
@@ -289,7 +295,7 @@ pub fn read(files: &Files) -> DesiredState {
     if files.sources.is_empty() {
         return DesiredState::default();
     }
-    let paths = source_paths(files);
+    let paths = source_paths(&files.state);
     let (modules, sources): (Vec<PathBuf>, Vec<PathBuf>) =
         files.sources.iter().cloned().partition(|path| root_module::is_in(path));
     let load::LoadedSource { mut config, namespace, diagnostics, digest, given, data } = load::read(&sources, &paths);
@@ -326,7 +332,7 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
         }
         return;
     };
-    let root_module::Read { module, problems } = root_module::read(directory, &files.variables, paths);
+    let root_module::Read { module, problems } = root_module::read(directory, files, paths);
     desired.add_problems(problems);
     if let Some(module) = &module {
         desired.digest = Sha256::digest([desired.digest, module.digest].concat()).into();
@@ -340,7 +346,14 @@ async fn with_modules(mut desired: DesiredState, drivers: &Registry, loaded: &Lo
     if let (Some(module), Some(providers)) = (desired.modules.take(), drivers.providers()) {
         let unusable = match module.in_state(loaded) {
             Some(problem) => vec![problem],
-            None => module.add_to(&mut desired.config, providers).await,
+            None => match module.program(providers).await {
+                Ok(program) => {
+                    desired.config.add_program(program.clone());
+                    desired.terraform = Some(program);
+                    Vec::new()
+                }
+                Err(problems) => problems,
+            },
         };
         desired.config.add_removed(&loaded.records);
         desired.add_problems(unusable);
@@ -356,10 +369,6 @@ pub fn without_modules(mut desired: DesiredState, command: &str) -> DesiredState
     desired
 }
 
-pub fn source_paths(files: &Files) -> SourcePaths {
-    SourcePaths::new(&files.state, &files.published_root())
-}
-
 /// Reads the desired state and the records concurrently.
 fn read_with_records(files: &Files) -> (DesiredState, Result<Option<Snapshot>, StateError>) {
     std::thread::scope(|scope| {
@@ -370,8 +379,11 @@ fn read_with_records(files: &Files) -> (DesiredState, Result<Option<Snapshot>, S
 }
 
 pub fn merge_inputs(desired: DesiredState, loaded: LoadedRecords) -> Inputs {
-    let DesiredState { config, namespace, problems, digest, coverage, module, .. } = desired;
-    let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
+    let DesiredState { mut config, namespace, mut problems, digest, coverage, module, terraform, .. } = desired;
+    let uncovered = uncovered_records(&config, &loaded.unreadable);
+    config.incomplete.extend(uncovered.iter().cloned());
+    problems.extend(uncovered);
+    let held = loaded.unreadable.iter().map(|record| (record.address.clone(), unreadable(record))).collect();
     let config = Arc::new(config);
     let (recorded, reads, failures) = (loaded.records, loaded.reads, loaded.failures);
     let coverage = coverage.after(loaded.given);
@@ -389,12 +401,43 @@ pub fn merge_inputs(desired: DesiredState, loaded: LoadedRecords) -> Inputs {
         destroy_orphans,
         configurations: loaded.configurations,
         module,
+        terraform,
         ..Inputs::default()
     }
 }
 
-fn unreadable(message: String) -> ObjectBlock {
-    ObjectBlock { reason: Reason::RecordUnreadable, message }
+/// Whether a manifest has the address, as far as this is known.
+fn may_have(config: &Config, address: &Address) -> bool {
+    let family = config.families.get(&address.name);
+    config.instances.contains_key(address)
+        || family.is_some_and(|family| !matches!(family.expansion, Expansion::Known(_)))
+}
+
+/// The errors of records that cannot be read and that no manifest has: their objects may use any other one, so nothing is
+/// destroyed.
+pub fn uncovered_records(config: &Config, unreadable: &[UnreadableRecord]) -> Diagnostics {
+    let uncovered = unreadable.iter().filter(|record| !may_have(config, &record.address));
+    uncovered.map(uncovered_record).collect()
+}
+
+fn uncovered_record(record: &UnreadableRecord) -> Diagnostic {
+    let what = "the record cannot be read, and no manifest has this object, so nothing is destroyed";
+    let message = with_way_out(record);
+    let (why, hint) = split_hint(&message);
+    let problem = Diagnostic::error(&record.address, Reason::RecordUnreadable, what).because(why);
+    Diagnostic { hint: hint.map(str::to_owned), ..problem }
+}
+
+/// What holds the object of a record that cannot be read.
+pub fn unreadable(record: &UnreadableRecord) -> ObjectBlock {
+    ObjectBlock { reason: Reason::RecordUnreadable, message: with_way_out(record) }
+}
+
+/// Why a record cannot be read, with a hint that names what helps on files.
+fn with_way_out(record: &UnreadableRecord) -> String {
+    let forget = format!("forget the object with `purlin state rm {}`", record.address.shell_word());
+    let way_out = format!("restore the state file from its `.backup`, or {forget}");
+    record.message.replace("restore it from a backup", &way_out)
 }
 
 /// A state file holds one namespace. Manifests without a Resource take the namespace of the state file.
@@ -420,22 +463,17 @@ fn hook_directory(files: &Files, given: &[String]) -> PathBuf {
     if !files.sources.is_empty() {
         return working_directory(&files.sources);
     }
-    let own = files.state.parent().unwrap_or(Path::new(""));
-    let place = |source: &String| if source == STDIN { PathBuf::from(source) } else { own.join(source) };
-    working_directory(&given.iter().map(place).collect::<Vec<_>>())
+    let directory = files.state.parent().unwrap_or(Path::new(""));
+    let sources =
+        given.iter().map(|source| if source == STDIN { PathBuf::from(source) } else { directory.join(source) });
+    working_directory(&sources.collect::<Vec<PathBuf>>())
 }
 
 /// The directory of the first source, or the current directory.
 fn working_directory(sources: &[PathBuf]) -> PathBuf {
-    let here = || PathBuf::from(".");
-    match sources.first() {
-        None => here(),
-        Some(source) if source.as_os_str() == STDIN => here(),
-        Some(source) if source.is_dir() => source.clone(),
-        Some(source) => {
-            source.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(here, PathBuf::from)
-        }
-    }
+    let source = sources.first().filter(|source| source.as_os_str() != STDIN);
+    let directory = source.and_then(|source| if source.is_dir() { Some(source.as_path()) } else { source.parent() });
+    directory.filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 pub fn holder() -> Holder {
@@ -465,12 +503,13 @@ pub async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
 /// # Errors
 /// If the environment variable with the providers to reattach to is invalid.
 pub fn providers(files: &Files, mode: ConfigurationMode) -> anyhow::Result<Providers> {
-    let installer = Arc::new(Installer::new(install_options(files)));
+    let installer = Arc::new(Installer::new(install_options(files)?));
     // Relative paths in a configuration begin at its root module.
-    let working_folder = root(files).map_or_else(std::env::current_dir, std::path::absolute).ok();
+    let working_folder = files.root_module().map_or_else(std::env::current_dir, std::path::absolute).ok();
     let reattach = Reattach::from_environment()?;
     let options = ProviderOptions {
         working_directory: working_folder,
+        inherits_environment: files.root_module().is_some(),
         configuration: mode,
         reattach,
         ..ProviderOptions::new(installer)
@@ -478,25 +517,21 @@ pub fn providers(files: &Files, mode: ConfigurationMode) -> anyhow::Result<Provi
     Ok(Providers::new(options, Arc::new(SystemClock)))
 }
 
-/// The directory of the Terraform configuration.
-fn root(files: &Files) -> Option<&Path> {
-    files.sources.iter().map(PathBuf::as_path).find(|source| root_module::is_in(source))
-}
-
 /// The lock file is next to the state file, and that of `purlin init` in the directory of a Terraform configuration.
 pub fn lock_path(files: &Files) -> PathBuf {
-    root(files).map_or_else(|| files.state.with_file_name(LOCK_FILE), |root| root.join(TERRAFORM_LOCK_FILE))
+    files.root_module().map_or_else(|| files.state.with_file_name(LOCK_FILE), |root| root.join(TERRAFORM_LOCK_FILE))
 }
 
 /// The options of installations for commands on files.
-pub fn install_options(files: &Files) -> InstallOptions {
-    let mut options = InstallOptions::from_environment();
-    if !files.plugin_dirs.is_empty() {
-        options.plugin_dirs.clone_from(&files.plugin_dirs);
-    }
-    options.lock_file = Some(lock_path(files));
-    options.installed = root(files).map(init::providers::installed);
-    options
+///
+/// # Errors
+/// If the settings of Terraform's command line cannot be read.
+pub fn install_options(files: &Files) -> anyhow::Result<InstallOptions> {
+    Ok(InstallOptions {
+        lock_file: Some(lock_path(files)),
+        installed: files.root_module().map(init::providers::installed),
+        ..terraform_settings::of_user()?.install_options(&files.plugin_dirs)
+    })
 }
 
 /// A record with an open intent, and its manifest.
@@ -561,12 +596,12 @@ fn outcome(intent: &Intent, recovery: &Recovery) -> Option<&'static str> {
         Recovery::Erased => None,
         Recovery::Missing | Recovery::Blocked(..) => return None,
     };
-    let is_left = |record: &Arc<Record>| match intent.deposed {
+    let is_left = after.is_some_and(|record| match intent.deposed {
         Some(key) => record.deposed.contains_key(&key),
         None => record.current.is_some(),
-    };
+    });
     match (intent.operation, after) {
-        (Operation::Destroy, after) if !after.is_some_and(is_left) => Some("its interrupted destroy is complete"),
+        (Operation::Destroy, _) if !is_left => Some("its interrupted destroy is complete"),
         (Operation::Destroy, _) => Some("its interrupted destroy had no effect"),
         (Operation::Create, Some(record)) if record.current.is_some() => Some("its interrupted create took effect"),
         (Operation::Create, _) => Some("its interrupted create had no effect"),
@@ -577,7 +612,7 @@ fn outcome(intent: &Intent, recovery: &Recovery) -> Option<&'static str> {
 fn target_line(files: &Files) -> String {
     let sources: Vec<String> = files.sources.iter().map(|source| source.display().to_string()).collect();
     let state = files.state.display();
-    let new = if files.state.try_exists().unwrap_or(true) { "" } else { " (new)" };
+    let new = if StateFile::exists(&files.state) { "" } else { " (new)" };
     match sources.as_slice() {
         [] => format!("Working on the records in {state}"),
         sources => format!("Working on files in {}, records in {state}{new}", sources.join(", ")),
@@ -592,7 +627,7 @@ pub fn read_records(files: &Files, console: Console) -> anyhow::Result<LoadedRec
 
 /// Returns an error if the state file does not exist.
 pub fn require_state_file(files: &Files) -> anyhow::Result<()> {
-    if files.state.try_exists().unwrap_or(true) { Ok(()) } else { Err(no_state_file(files)) }
+    if StateFile::exists(&files.state) { Ok(()) } else { Err(no_state_file(files)) }
 }
 
 fn no_state_file(files: &Files) -> anyhow::Error {

@@ -11,7 +11,10 @@ use super::args::{
 use super::failure::Failure;
 use super::other_records;
 use super::root_module::{self, Variables};
+use engine::load::SourcePaths;
+use jiff::Timestamp;
 use model::Address;
+use process::{Clock as _, SystemClock};
 use runtime::execute::Limits;
 use runtime::store::StateFile;
 
@@ -42,6 +45,8 @@ pub struct Files {
     pub plugin_dirs: Vec<PathBuf>,
     /// The values of variables of a Terraform configuration.
     pub variables: Variables,
+    /// When a Terraform configuration is planned, as it sees it.
+    pub plan_time: Timestamp,
 }
 
 /// A namespace of a cluster.
@@ -110,8 +115,7 @@ impl Target {
         let files_named = !files.filenames.is_empty() || files.state.is_some();
         // With a backup alone, the command reports that the state file is missing.
         let state = directory.join(DEFAULT_STATE);
-        let has_records = || state.is_file() || StateFile::backup_path(&state).is_file();
-        if files_named || (!cluster_named && has_records()) {
+        if files_named || (!cluster_named && (state.is_file() || StateFile::backup_path(&state).is_file())) {
             Self::Files(Files::new(files, cluster.kubeconfig))
         } else {
             Self::Cluster(Cluster::new(cluster))
@@ -151,13 +155,37 @@ fn directory_or_here(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
+/// The directory of the published outputs of all state files in the directory of this one.
+fn published_root(state: &Path) -> PathBuf {
+    state.with_file_name("published")
+}
+
+/// The paths of sources, as the records of a state file have them.
+pub fn source_paths(state: &Path) -> SourcePaths {
+    SourcePaths::new(state, &published_root(state))
+}
+
 impl Files {
     pub fn new(files: FileArgs, kubeconfig: Option<PathBuf>) -> Self {
         let is_state_named = files.state.is_some();
         let state = files.state.unwrap_or_else(|| PathBuf::from(DEFAULT_STATE));
         let plugin_dirs = files.plugin_dirs;
-        let variables = Variables { values: files.variables, files: files.variable_files };
-        Self { sources: files.filenames, prune: false, state, is_state_named, kubeconfig, plugin_dirs, variables }
+        let variables = files.variables.0;
+        Self {
+            sources: files.filenames,
+            prune: false,
+            state,
+            is_state_named,
+            kubeconfig,
+            plugin_dirs,
+            variables,
+            plan_time: SystemClock.now(),
+        }
+    }
+
+    /// The directory of the Terraform configuration.
+    pub fn root_module(&self) -> Option<&Path> {
+        self.sources.iter().map(PathBuf::as_path).find(|source| root_module::is_in(source))
     }
 
     #[must_use]
@@ -168,16 +196,11 @@ impl Files {
     /// Returns the directory of published outputs: `published`, and a directory in it for a state file with another name
     /// than the default one, because several environments can have their state files in one directory.
     pub fn published(&self) -> PathBuf {
-        let published = self.published_root();
+        let published = published_root(&self.state);
         match self.state.file_name() == Some(OsStr::new(DEFAULT_STATE)) {
             true => published,
             false => self.state.file_stem().map_or_else(|| published.clone(), |name| published.join(name)),
         }
-    }
-
-    /// Returns the directory of the published outputs of all state files in this directory.
-    pub fn published_root(&self) -> PathBuf {
-        self.state.with_file_name("published")
     }
 
     /// Returns an error without `-f`. Otherwise, an omitted flag would mean an empty desired state.

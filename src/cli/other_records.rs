@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use super::options::{DEFAULT_STATE, Files};
-use engine::load::{STDIN, SourcePaths};
-use model::text::counted;
+use super::options::{DEFAULT_STATE, Files, source_paths};
+use engine::load::STDIN;
+use model::text::{counted, split_hint};
 use model::{Recorded, Stored};
 use runtime::store::StateFile;
 
@@ -22,8 +22,8 @@ pub fn refuse(files: &Files, recorded: Option<&Recorded>) -> anyhow::Result<()> 
     if recorded.is_none() {
         refuse_backup(files)?;
     }
-    let own = recorded.is_some_and(|recorded| covered(files, &files.state, recorded).next().is_some());
-    if own || files.is_state_named || files.sources.is_empty() {
+    let has_records = recorded.is_some_and(|recorded| covered(files, &files.state, recorded).next().is_some());
+    if has_records || files.is_state_named || files.sources.is_empty() {
         return Ok(());
     }
     let state = std::path::absolute(&files.state)?;
@@ -64,32 +64,43 @@ pub fn above() -> Option<PathBuf> {
 /// Returns an error if a missing state file has a backup with records.
 pub fn refuse_backup(files: &Files) -> anyhow::Result<()> {
     let backup = StateFile::backup_path(&files.state);
-    let Ok(Some(found)) = StateFile::read(&backup) else { return Ok(()) };
-    let count = found.loaded.records.len();
+    let (state, copy) = (files.state.display(), backup.display());
+    let missing = if files.state.exists() { "is empty" } else { "is missing" };
+    let found = match StateFile::read(&backup) {
+        Ok(None) => return Ok(()),
+        Ok(Some(found)) => found.loaded,
+        Err(error) => {
+            let error = error.to_string();
+            let (why, _) = split_hint(&error);
+            let what = format!("the state file `{state}` {missing}, and its backup cannot be read: {why}");
+            let hint = format!("restore `{state}` from another backup; to start without records, remove `{copy}`");
+            return Err(Failure::hinted(what, hint));
+        }
+    };
+    let count = found.records.len() + found.unreadable.len();
     if count == 0 {
         return Ok(());
     }
-    let (state, backup) = (files.state.display(), backup.display());
-    let what =
-        format!("the state file `{state}` is missing, but its backup `{backup}` has {}", counted(count, "record"));
-    let hint = format!("restore it with `cp {backup} {state}`; to start without records, remove it");
-    Err(Failure::hinted(what, hint))
+    let what = format!("the state file `{state}` {missing}, but its backup `{copy}` has {}", counted(count, "record"));
+    Err(Failure::hinted(what, format!("restore it with `cp {copy} {state}`; to start without records, remove it")))
 }
 
 /// The records of a state file that belong to the given sources. Standard input belongs to no directory.
 fn covered<'r>(files: &Files, state: &Path, recorded: &'r Recorded) -> impl Iterator<Item = &'r Stored> {
     let is_own = state == files.state;
-    let paths = SourcePaths::new(state, &state.with_file_name("published"));
+    let paths = source_paths(state);
     let given = files.sources.iter().filter(|source| is_own || source.as_os_str() != STDIN);
     let given: Vec<PathBuf> = given.map(|source| paths.absolute(source)).collect();
-    let of_source = move |source: &str| given.iter().any(|path| paths.covers(path, source));
-    recorded.values().filter(move |stored| stored.record.source.as_deref().is_some_and(&of_source))
+    recorded.values().filter(move |stored| {
+        let source = stored.record.source.as_deref();
+        source.is_some_and(|source| given.iter().any(|path| paths.covers(path, source)))
+    })
 }
 
 /// The directories whose state file may have the records: those of the sources, with all above and below them, and those
 /// above the working directory.
 fn directories(files: &Files) -> BTreeSet<PathBuf> {
-    let paths = SourcePaths::new(&files.state, &files.published_root());
+    let paths = source_paths(&files.state);
     let (manifests, _) = paths.files(&files.sources);
     let manifests = manifests.iter().filter_map(|file| file.path.parent()).filter_map(|path| path.canonicalize().ok());
     let given = files.sources.iter().filter_map(|source| source.canonicalize().ok());

@@ -5,6 +5,8 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
+use anstream::AutoStream;
+
 use super::args::ColorChoice;
 use super::failure::{self, Failure};
 use super::table::Table;
@@ -24,25 +26,28 @@ pub struct Console {
     pub can_ask: bool,
     /// The namespace that the user specified, for the commands in hints. Empty if there is none.
     namespace: &'static str,
+    /// Whether texts go to standard error, because they are not the result of the command.
+    aside: bool,
 }
 
 impl Console {
     /// `namespace` is the one that the user specified, or empty.
     pub fn new(choice: ColorChoice, namespace: &'static str) -> Self {
-        use anstream::{AutoStream, ColorChoice as Auto};
-        let decide = |detected: Auto| match choice {
-            ColorChoice::Auto => !matches!(detected, Auto::Never),
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-        };
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            color: decide(AutoStream::choice(&io::stdout())),
-            error_color: decide(AutoStream::choice(&io::stderr())),
+            color: has_color(choice, AutoStream::choice(&io::stdout())),
+            error_color: has_color(choice, AutoStream::choice(&io::stderr())),
             live: io::stdout().is_terminal() && !dumb,
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
             namespace,
+            aside: false,
         }
+    }
+
+    /// The console for what a command does before its own work: its texts go to standard error.
+    #[must_use]
+    pub fn aside(self) -> Self {
+        Self { color: self.error_color, aside: true, ..self }
     }
 
     /// An empty text for standard output.
@@ -57,6 +62,10 @@ impl Console {
 
     /// Prints a text to standard output.
     pub fn print(self, text: &Text) -> anyhow::Result<()> {
+        if self.aside {
+            self.print_error(text);
+            return Ok(());
+        }
         self.result(|out| out.write_all(text.as_str().as_bytes()))
     }
 
@@ -137,12 +146,25 @@ impl Console {
 
     /// Prints a question to standard error and reads a line from standard input.
     fn ask(self, question: &str) -> anyhow::Result<String> {
+        Ok(self.read_line(question)?.unwrap_or_default())
+    }
+
+    /// Prints a prompt to standard error and reads a line from standard input. `None` at its end.
+    pub fn read_line(self, prompt: &str) -> anyhow::Result<Option<String>> {
         let mut text = self.error_text();
-        text.put(question);
+        text.put(prompt);
         self.print_error(&text);
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        Ok(answer.trim().to_owned())
+        let mut line = String::new();
+        let length = io::stdin().read_line(&mut line)?;
+        Ok((length > 0).then(|| line.trim().to_owned()))
+    }
+}
+
+fn has_color(choice: ColorChoice, detected: anstream::ColorChoice) -> bool {
+    match choice {
+        ColorChoice::Auto => !matches!(detected, anstream::ColorChoice::Never),
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
     }
 }
 

@@ -16,7 +16,8 @@ use model::{Action, Address, Change, ReadResult, Recorded, Text, Value};
 /// The outputs with the values of records and of data sources.
 pub fn recorded(config: &Config, recorded: &Recorded, readings: &Readings, namespace: &Value) -> Vec<Output> {
     let Some(program) = &config.program else { return Vec::new() };
-    program.outputs(&RecordedScope { config, recorded, readings, namespace, planned: &BTreeMap::new() })
+    let scope = RecordedScope { config, recorded, readings, namespace, planned: &BTreeMap::new(), is_final: true };
+    program.outputs(&scope)
 }
 
 /// The outputs before and after a plan.
@@ -39,13 +40,9 @@ impl OutputChanges {
     /// The changes of a plan that `stored` outputs are compared with. An output with an error stays as it is.
     pub fn new(stored: &str, plan: &Plan, scope: RecordedScope<'_>) -> Self {
         let Some(program) = &scope.config.program else { return Self::default() };
-        let before: BTreeMap<Arc<str>, Value> = from_state(stored)
-            .unwrap_or_default()
-            .into_iter()
-            .map(|one| (one.name.into(), if one.is_sensitive { one.value.into_sensitive() } else { one.value }))
-            .collect();
-        let current = plan.changes.iter().filter(|change| change.deposed.is_none());
-        let planned = current
+        let before = stored_values(stored);
+        let planned = plan
+            .current_changes()
             .map(|change| {
                 let known = change.after.as_ref().or(change.before.as_ref());
                 (change.address.clone(), known.cloned().unwrap_or(Value::Unknown))
@@ -54,40 +51,58 @@ impl OutputChanges {
         let outputs = program.outputs(&RecordedScope { planned: &planned, ..scope });
         let after = outputs.into_iter().filter_map(|Output { name, value, .. }| {
             let value = value.or_else(|| before.get(&name).cloned())?;
-            (*value.unmarked() != Value::Null).then_some((name, value))
+            // An output is sensitive as a whole.
+            let whole = if value.has_sensitive() { value.without_marks().into_sensitive() } else { value };
+            (*whole.unmarked() != Value::Null).then_some((name, whole))
         });
         Self { after: after.collect(), before }
+    }
+
+    /// The changes of a plan that destroys everything.
+    pub fn removal(stored: &str) -> Self {
+        Self { before: stored_values(stored), after: BTreeMap::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes().next().is_none()
     }
 
     /// The outputs that differ, by name. A value that only becomes sensitive, or no longer is, differs too.
     pub fn changes(&self) -> impl Iterator<Item = OutputChange<'_>> {
         let names: BTreeSet<&Arc<str>> = self.before.keys().chain(self.after.keys()).collect();
-        let all = names.into_iter().map(|name| OutputChange {
+        let outputs = names.into_iter().map(|name| OutputChange {
             name,
             before: self.before.get(name),
             after: self.after.get(name),
         });
-        all.filter(|change| change.before != change.after)
+        outputs.filter(|change| change.before != change.after)
     }
 
     /// Writes the outputs that change, if there are any.
     pub fn write(&self, detail: Detail, text: &mut Text) {
-        if self.changes().next().is_none() {
+        if self.is_empty() {
             return;
         }
         text.put("Changes to Outputs:").end_line();
-        let all = |side: fn(&OutputChange<'_>) -> Option<Value>| {
-            let entries = self.changes().filter_map(|change| Some((change.name.clone(), side(&change)?)));
-            Some(Value::map(entries.collect::<Vec<_>>()))
-        };
+        let before = self.changes().filter_map(|change| Some((change.name.clone(), change.before?.clone())));
+        let after = self.changes().filter_map(|change| Some((change.name.clone(), change.after?.clone())));
         let change = Change {
-            before: all(|change| change.before.cloned()),
-            after: all(|change| change.after.cloned()),
+            before: Some(Value::map(before)),
+            after: Some(Value::map(after)),
             ..Change::plain(Address::single("outputs"), "", Action::Update)
         };
         tree::write(&nodes(&change, detail), 0, text);
         text.end_line();
     }
+}
+
+/// The values of stored outputs.
+fn stored_values(stored: &str) -> BTreeMap<Arc<str>, Value> {
+    let all = from_state(stored).unwrap_or_default().into_iter();
+    all.map(|output| {
+        (output.name.into(), if output.is_sensitive { output.value.into_sensitive() } else { output.value })
+    })
+    .collect()
 }
 
 /// What was read of data sources.
@@ -125,24 +140,29 @@ pub struct StoredOutput {
 /// # Errors
 /// They are in another form.
 pub fn from_state(outputs: &str) -> Result<Vec<StoredOutput>, String> {
-    let error = |error: cty::Error| error.to_string();
-    let one = |(name, text): (String, &str)| {
-        let members: BTreeMap<String, &str> = json::members(text).map_err(error)?.into_iter().collect();
-        let member = |name: &str| members.get(name).copied().ok_or_else(|| format!("it has no `{name}`"));
-        let (json, ty) = (member("value")?, member("type")?);
-        let read = cty::Type::from_json(ty.as_bytes()).map_err(error)?;
-        let value = json::decode(json.as_bytes(), &read, json::UnsupportedAttributes::Reject).map_err(error)?;
-        let (json, ty) = (json.to_owned(), ty.to_owned());
-        let is_sensitive = members.get("sensitive").is_some_and(|text| *text == "true");
-        Ok(StoredOutput { name, value: to_unmarked_model(&value), json, ty, is_sensitive })
-    };
-    json::members(if outputs.is_empty() { "{}" } else { outputs }).map_err(error)?.into_iter().map(one).collect()
+    let members = json::members(if outputs.is_empty() { "{}" } else { outputs }).map_err(|error| error.to_string())?;
+    members.into_iter().map(|(name, text)| stored_output(name, text)).collect()
+}
+
+fn stored_output(name: String, text: &str) -> Result<StoredOutput, String> {
+    let members = json::members(text).map_err(|error| error.to_string())?;
+    let members: BTreeMap<String, &str> = members.into_iter().collect();
+    let json = *members.get("value").ok_or("it has no `value`")?;
+    let ty = *members.get("type").ok_or("it has no `type`")?;
+    let read = cty::Type::from_json(ty.as_bytes()).map_err(|error| error.to_string())?;
+    let value = json::decode(json.as_bytes(), &read, json::UnsupportedAttributes::Reject);
+    let value = value.map_err(|error| error.to_string())?;
+    let (json, ty) = (json.to_owned(), ty.to_owned());
+    let is_sensitive = members.get("sensitive").is_some_and(|text| *text == "true");
+    Ok(StoredOutput { name, value: to_unmarked_model(&value), json, ty, is_sensitive })
 }
 
 /// Writes the outputs, if there are any. As in Terraform, one that is null is as if it were not there.
 pub fn write(outputs: &[Output], text: &mut Text) {
-    let is_null = |output: &&Output| matches!(output.value.as_ref().map(Value::unmarked), Some(Value::Null));
-    let outputs: Vec<&Output> = outputs.iter().filter(|output| !is_null(output)).collect();
+    let outputs: Vec<&Output> = outputs
+        .iter()
+        .filter(|output| !matches!(output.value.as_ref().map(Value::unmarked), Some(Value::Null)))
+        .collect();
     if outputs.is_empty() {
         return;
     }
@@ -169,10 +189,10 @@ pub fn shown(value: &Value, depth: usize) -> String {
             format!("[\n{lines}{end}]")
         }
         Value::Map(entries) => {
-            let line = |(key, item): (&Arc<str>, &Value)| {
+            let lines = entries.iter().map(|(key, item)| {
                 format!("{indent}{} = {}\n", serde_json::Value::from(&**key), shown(item, depth + 1))
-            };
-            format!("{{\n{}{end}}}", entries.iter().map(line).collect::<String>())
+            });
+            format!("{{\n{}{end}}}", lines.collect::<String>())
         }
     }
 }
@@ -186,6 +206,8 @@ pub struct RecordedScope<'a> {
     pub namespace: &'a Value,
     /// The values that objects will have, instead of the recorded ones.
     pub planned: &'a BTreeMap<Address, Value>,
+    /// Whether an apply is done.
+    pub is_final: bool,
 }
 
 impl RecordedScope<'_> {
@@ -216,6 +238,10 @@ impl Scope for RecordedScope<'_> {
 
     fn namespace(&self) -> Value {
         self.namespace.clone()
+    }
+
+    fn is_final(&self) -> bool {
+        self.is_final
     }
 }
 

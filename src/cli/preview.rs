@@ -18,14 +18,15 @@ use super::show;
 use api::plan::MAX_MANIFESTS;
 use api::{
     API_VERSION, ConditionType, PLAN_KIND, PlanGraph, PlanObject, PlanSpec, PlanStatus, PlanUse, Preview,
-    PreviewRefresh, Prune, RequiredApproval,
+    PreviewRefresh, Prune, RawObject, RequiredApproval, conditions,
 };
 use engine::graph::render::PublishedJson;
 use engine::load::{self, ProposedFiles, SourcePaths};
+use engine::plan::approval::shown::provable;
+use engine::plan::published;
 use engine::plan::render::{Detail, problems};
-use engine::plan::{Plan, published};
 use model::text::counted;
-use model::{Diagnostic, Diagnostics, Reason, Severity, Source, has_errors};
+use model::{Diagnostic, Diagnostics, Reason, Severity, has_errors};
 use process::request_error;
 
 /// Larger manifests are compressed. Smaller ones are not, so that `kubectl get -o yaml` shows them.
@@ -121,7 +122,7 @@ impl PreviewRequest {
 const MAX_PLAN_CHANGES: usize = 512 * 1024;
 
 pub async fn run(request: &PreviewRequest, console: Console) -> anyhow::Result<Exit> {
-    let (api, namespace) = cluster::plans(&request.cluster, console).await?;
+    let (client, namespace) = cluster::client(&request.cluster, console).await?;
     let paths = SourcePaths::new(Path::new(DEFAULT_STATE), Path::new("published"));
     let files = ProposedFiles::read(&request.sources, &paths, &namespace, &DEFAULT_SERVICE_ACCOUNT.into());
     if has_errors(&files.problems) {
@@ -137,16 +138,18 @@ pub async fn run(request: &PreviewRequest, console: Console) -> anyhow::Result<E
     let generate_name = Some("preview-".to_owned());
     let metadata = ObjectMeta { generate_name, labels: Some(labels), ..ObjectMeta::default() };
     let plan = PlanObject { metadata, spec, status: None };
-    let created = api.create(&PostParams::default(), &plan).await.map_err(|error| refused(error, &namespace))?;
+    let plans: Api<PlanObject> = Api::namespaced(client.clone(), &namespace);
+    let created = plans.create(&PostParams::default(), &plan).await.map_err(|error| refused(error, &namespace))?;
     let name = created.metadata.name.clone().unwrap_or_default();
-    let waiting = tokio::time::timeout(request.timeout, finished(&api, created));
+    let plans = Api::namespaced(client, &namespace);
+    let waiting = tokio::time::timeout(request.timeout, finished(&plans, created));
     let status = waiting.await.map_err(|_| too_late(&name, &namespace, request.timeout))??;
     let diagnostics = diagnostics(&status, &files);
     print(request, status, diagnostics, console)
 }
 
 /// Waits until the Plan has a result.
-async fn finished(api: &Api<PlanObject>, created: PlanObject) -> anyhow::Result<PlanStatus> {
+async fn finished(api: &Api<RawObject<PlanObject>>, created: PlanObject) -> anyhow::Result<PlanStatus> {
     let name = created.metadata.name.clone().unwrap_or_default();
     let mut plan = created;
     loop {
@@ -156,17 +159,17 @@ async fn finished(api: &Api<PlanObject>, created: PlanObject) -> anyhow::Result<
         let version = plan.metadata.resource_version.clone().unwrap_or_default();
         // Without the right to watch, or after the end of a watch, the Plan is read.
         match next(api, &name, &version).await {
-            Some(changed) => plan = changed,
+            Some(changed) => plan = changed.plan()?,
             None => {
                 tokio::time::sleep(POLL_INTERVAL).await;
-                plan = api.get(&name).await?;
+                plan = api.get(&name).await?.plan()?;
             }
         }
     }
 }
 
 /// The next version of the Plan, if a watch delivers one.
-async fn next(api: &Api<PlanObject>, name: &str, version: &str) -> Option<PlanObject> {
+async fn next(api: &Api<RawObject<PlanObject>>, name: &str, version: &str) -> Option<RawObject<PlanObject>> {
     let params = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(WATCH_SECONDS);
     let mut events = api.watch(&params, version).await.ok()?.boxed();
     loop {
@@ -180,16 +183,19 @@ async fn next(api: &Api<PlanObject>, name: &str, version: &str) -> Option<PlanOb
 
 /// The diagnostics of the status, at the places of the files.
 fn diagnostics(status: &PlanStatus, files: &ProposedFiles) -> Diagnostics {
-    let failure = status.conditions.iter().find(|one| one.type_ == ConditionType::Computed.as_str());
+    let failure = conditions::find(&status.conditions, ConditionType::Computed);
     let failure = failure.filter(|computed| computed.status == "False").map(|computed| {
         let reason = computed.reason.parse().unwrap_or(Reason::OperationFailed);
         Diagnostic::general(reason, "the controller could not compute the Plan").because(computed.message.clone())
     });
-    let place = |source: &Source| files.place(source.line);
     let (_, published) = published::read(status);
-    let published = published.into_iter().map(|one| Diagnostic { source: one.source.as_ref().and_then(place), ..one });
-    let warning = |what| Diagnostic { severity: Severity::Warning, ..Diagnostic::general(Reason::NotSelected, what) };
-    let not_shown = published::not_shown(status).into_iter().map(warning);
+    let published = published.into_iter().map(|diagnostic| {
+        let source = diagnostic.source.as_ref().and_then(|source| files.place(source.line));
+        Diagnostic { source, ..diagnostic }
+    });
+    let not_shown = published::not_shown(status)
+        .into_iter()
+        .map(|what| Diagnostic { severity: Severity::Warning, ..Diagnostic::general(Reason::NotSelected, what) });
     files.problems.iter().cloned().chain(failure).chain(published).chain(not_shown).collect()
 }
 
@@ -199,12 +205,16 @@ fn print(
     diagnostics: Diagnostics,
     console: Console,
 ) -> anyhow::Result<Exit> {
-    let status = published::unpack(status);
+    let Ok((status, _)) = provable(&PlanSpec::default(), published::unpack(status)) else {
+        let message = "the Plan of the preview shows other changes than those of its digests, so someone other than the \
+                       controller has written its status";
+        let hint = "find who may write it: only the controller needs the right to update `plans/status`";
+        return Err(Failure::hinted(message, hint));
+    };
     let (changes, _) = published::read(&status);
     let (approvals, guarded) = (approval_manifests(&status.approvals)?, published::guarded_changes(&status));
     let graph: PlanGraph = status.graph.unwrap_or_default();
-    let plan = Plan { changes, ..Plan::default() };
-    let planned = PlanResult { plan, diagnostics, ..PlanResult::default() };
+    let planned = PlanResult::of_changes(changes, diagnostics);
     match request.output {
         PlanFormat::Text => {
             show::plan(&planned, Detail { full: request.full }, console)?;
@@ -218,7 +228,7 @@ fn print(
             }
         }
         PlanFormat::Approval => {
-            console.problems(&problems::collect(&planned.plan.changes, &planned.diagnostics));
+            console.problems(&problems::collect(planned.plan.changes(), &planned.diagnostics));
             console.result(|out| out.write_all(approvals.as_bytes()))?;
         }
         PlanFormat::Json => console.result(|out| show::json(out, &planned, &PublishedJson(&graph)))?,

@@ -83,7 +83,7 @@ impl Reporter {
     }
 
     /// Takes over which changes of a plan are silent, and which import an object.
-    pub fn planned(&mut self, changes: &[Change]) {
+    pub fn planned<'a>(&mut self, changes: impl IntoIterator<Item = &'a Change> + 'a) {
         for change in changes {
             if change.imported {
                 self.imported.insert(change.address.clone());
@@ -285,8 +285,7 @@ fn write_event(progress: &Progress, out: &mut dyn Write) {
 /// A warning for a failed hook whose step continues.
 fn warning(step: &Step, note: &HookNote) -> Option<Diagnostic> {
     let what = format!("the hook `{}` failed", note.hook);
-    let warning = || Diagnostic::warning(&step.address, Reason::HookFailed, what).because(note.message.clone());
-    note.failed.then(warning)
+    note.failed.then(|| Diagnostic::warning(&step.address, Reason::HookFailed, what).because(note.message.clone()))
 }
 
 fn count(summary: &mut Summary, progress: &Progress) {

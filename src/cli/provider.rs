@@ -55,7 +55,7 @@ fn install_error(provider: &Provider, error: InstallError) -> anyhow::Error {
 }
 
 /// The schemas of a provider.
-struct Schemas {
+pub(crate) struct Schemas {
     provider: ProviderSchema,
     /// The identity schemas by resource type.
     identities: BTreeMap<String, IdentitySchema>,

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use petgraph::graph::NodeIndex;
 
 use super::inputs::{Inputs, PlanResult};
+use api::conditions::{self, ConditionType};
 use engine::graph::{ActionGraph, Wait};
 use engine::plan::options::state_word;
 use model::text::one_line;
@@ -37,7 +38,7 @@ impl Display for ObjectReport<'_> {
         let Some(planned) = self.planned else { return self.recorded_users(f) };
         self.lifecycle(f, planned)?;
         self.dependencies(f, planned)?;
-        for change in planned.plan.changes.iter().filter(|change| change.address == *self.address) {
+        for change in planned.plan.objects.get(self.address).into_iter().flat_map(|object| object.changes()) {
             write_next(f, change)?;
         }
         self.problems(f, planned)?;
@@ -60,13 +61,16 @@ impl ObjectReport<'_> {
     /// Whether a data source could be read. Its values are not recorded.
     fn reading(&self) -> &'static str {
         match self.planned {
-            Some(planned) if planned.plan.readings.contains_key(self.address) => "read, with each plan",
+            Some(planned) if planned.plan.objects.get(self.address).is_some_and(|object| object.reading.is_some()) => {
+                "read, with each plan"
+            }
             _ => "read with each plan, and not recorded",
         }
     }
 
     fn lifecycle(&self, f: &mut Formatter<'_>, planned: &PlanResult) -> fmt::Result {
-        let lifecycle = planned.plan.lifecycle.get(self.address).filter(|_| !self.address.is_data());
+        let object = planned.plan.objects.get(self.address).filter(|_| !self.address.is_data());
+        let lifecycle = object.and_then(|object| object.lifecycle.as_ref());
         let Some(lifecycle) = lifecycle else { return Ok(()) };
         let text = match (lifecycle.create_before_destroy, lifecycle.forced_by.as_slice()) {
             (false, _) => "destroy before create".to_owned(),
@@ -78,35 +82,36 @@ impl ObjectReport<'_> {
     }
 
     fn dependencies(&self, f: &mut Formatter<'_>, planned: &PlanResult) -> fmt::Result {
-        let dependencies = planned.plan.dependencies.get(self.address).map(AsRef::as_ref).unwrap_or_default();
+        let dependencies = planned.plan.dependencies_of(self.address);
         if !dependencies.is_empty() {
             write_entry(f, "Depends on", &quoted(dependencies.iter()))?;
         }
         // A reference to a whole family is a dependency on each of its instances.
         let family = Address { key: InstanceKey::None, ..self.address.clone() };
-        let depends_on_it =
-            |wants: &[Address]| wants.binary_search(self.address).is_ok() || wants.binary_search(&family).is_ok();
-        let dependents: Vec<&Address> =
-            planned.plan.dependencies.iter().filter(|(_, wants)| depends_on_it(wants)).map(|(user, _)| user).collect();
+        let dependents = planned
+            .plan
+            .dependencies()
+            .filter(|(_, wants)| wants.binary_search(self.address).is_ok() || wants.binary_search(&family).is_ok());
+        let dependents: Vec<&Address> = dependents.map(|(user, _)| user).collect();
         if dependents.is_empty() { Ok(()) } else { write_entry(f, "Used by", &quoted(dependents.into_iter())) }
     }
 
     /// Who uses the object, according to the records.
     fn recorded_users(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let uses = |record: &Record| {
-            let current = record.current.iter().flat_map(|object| object.dependencies.iter());
-            current
-                .into_iter()
-                .any(|used| used == self.address || (!used.is_instance() && used.name == self.address.name))
-        };
-        let all = self.inputs.recorded.iter();
-        let users: Vec<&Address> = all.filter(|(_, stored)| uses(&stored.record)).map(|(user, _)| user).collect();
+        let mut users = Vec::new();
+        for (user, stored) in &self.inputs.recorded {
+            let mut dependencies = stored.record.current.iter().flat_map(|object| object.dependencies.iter());
+            if dependencies.any(|used| used == self.address || (!used.is_instance() && used.name == self.address.name))
+            {
+                users.push(user);
+            }
+        }
         if users.is_empty() { Ok(()) } else { write_entry(f, "Used by", &quoted(users.into_iter())) }
     }
 
     fn problems(&self, f: &mut Formatter<'_>, planned: &PlanResult) -> fmt::Result {
-        let own = planned.diagnostics.iter().filter(|found| found.address.as_ref() == Some(self.address));
-        for problem in own {
+        let problems = planned.diagnostics.iter().filter(|problem| problem.address.as_ref() == Some(self.address));
+        for problem in problems {
             write_entry(
                 f,
                 "Problem",
@@ -182,9 +187,9 @@ fn edges(
     verb: &str,
     edges: impl Iterator<Item = (NodeIndex, (NodeIndex, NodeIndex, Wait))>,
 ) -> fmt::Result {
-    let line =
-        |(other, (from, to, wait))| format!("    {verb} `{}`: {}", graph.id(other), graph.explain(from, to, wait));
-    let lines: Vec<String> = edges.map(line).collect();
+    let lines: Vec<String> = edges
+        .map(|(other, (from, to, wait))| format!("    {verb} `{}`: {}", graph.id(other), graph.explain(from, to, wait)))
+        .collect();
     for line in lines.iter().take(MAX_ITEMS) {
         writeln!(f, "{line}")?;
     }
@@ -235,9 +240,9 @@ fn write_instance(text: &mut Text, resource: &api::Resource, address: &Address) 
     let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
     let mut troubled = instances.into_iter().flat_map(|instances| &instances.troubled);
     text.tone(Tone::Strong, address).end_line();
-    let troubled_instance = troubled.find(|one| one.address == address.to_string());
-    let state =
-        troubled_instance.map_or("no problem is reported".to_owned(), |one| format!("{}: {}", one.reason, one.message));
+    let troubled_instance = troubled.find(|instance| instance.address == address.to_string());
+    let state = troubled_instance
+        .map_or("no problem is reported".to_owned(), |instance| format!("{}: {}", instance.reason, instance.message));
     write_entry(text, "State", &state)?;
     write_entry(text, "More", &format!("`purlin state show '{address}'` shows its record"))
 }
@@ -287,7 +292,12 @@ fn write_status(text: &mut Text, resource: &api::Resource, users: &[String]) -> 
         let of = if deposed.instance.is_empty() { String::new() } else { format!(" of {name}{}", deposed.instance) };
         write_entry(text, "Deposed", &format!("{}{of} (id {}){waits}", deposed.key, deposed.id))?;
     }
-    let is_ready = status.conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    write_next_step(text, status)
+}
+
+fn write_next_step(text: &mut Text, status: &api::ResourceStatus) -> fmt::Result {
+    let ready = conditions::find(&status.conditions, ConditionType::Ready);
+    let is_ready = ready.is_some_and(|ready| ready.status == "True");
     let Some(pending) = &status.pending else {
         return write_entry(text, "Next", if is_ready { "nothing to do" } else { "nothing for now" });
     };

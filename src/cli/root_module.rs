@@ -1,30 +1,53 @@
 //! Terraform configurations in directories: the files, the values of variables, and what is installed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::init;
+use super::options::Files;
 use super::provider::terraform_json;
 use configuration::schema::Block;
 use configuration::{Input, Manifest, ProviderSource, Settings, Sources, Tree};
-use drivers::{Preparation, Providers};
-use engine::load::{Config, ProviderSpec, SourcePaths};
-use language::{FileError, Files as ModuleFiles};
+use drivers::{FunctionCall, FunctionProblem, Preparation, ProviderFunctions, Providers};
+use engine::load::{ProviderSpec, SourcePaths};
+use jiff::Timestamp;
+use language::functions::{Signature, TypedParameter};
+use language::{Effects, Failure, FileError, Files as ModuleFiles};
 use model::text::counted;
-use model::{Diagnostic, DriverError, Provider, Reason, Severity, Stored};
+use model::{Diagnostic, DriverError, Provider, Reason, Secrets, Severity};
 use modules::{Disk, ModuleError};
+use process::{Clock as _, Random as _, SystemClock, SystemRandom};
 use runtime::store::LoadedRecords;
 use terraform::{Origin, Schemas, Terraform};
 
-/// The values of variables that the command line gives.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Variables {
+/// The values of variables that the command line gives, a later one in place of an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variables(pub Vec<Assignment>);
+
+/// What the command line says of variables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Assignment {
     /// `NAME=VALUE`.
-    pub values: Vec<String>,
-    pub files: Vec<PathBuf>,
+    Value(String),
+    File(PathBuf),
+}
+
+impl Variables {
+    /// The same in another working directory.
+    ///
+    /// # Errors
+    /// If the working directory is not there.
+    pub fn absolute(&self) -> std::io::Result<Self> {
+        let absolute = self.0.iter().map(|assignment| match assignment {
+            Assignment::Value(text) => Ok(Assignment::Value(text.clone())),
+            Assignment::File(path) => std::path::absolute(path).map(Assignment::File),
+        });
+        absolute.collect::<Result<_, _>>().map(Self)
+    }
 }
 
 /// The configuration of a directory, as its files have it.
@@ -33,6 +56,7 @@ pub struct RootModule {
     directory: PathBuf,
     tree: Arc<Tree>,
     variables: BTreeMap<String, Input>,
+    plan_time: Timestamp,
     /// The providers that it requires.
     required: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
     origin: Origin,
@@ -68,6 +92,8 @@ pub struct Loaded {
     /// The values that are given for the variables of the root module.
     pub variables: BTreeMap<String, Input>,
     pub problems: model::Diagnostics,
+    /// Whether modules have to be installed.
+    pub lacks_modules: bool,
 }
 
 /// Reads the modules of a configuration as they are installed.
@@ -81,11 +107,12 @@ pub fn load(directory: &Path, given: &Variables) -> Loaded {
     });
     let disk = Disk { root: directory.to_owned() };
     let (tree, mut found) = configuration::load(".", &disk, &installed, &variables);
-    let (missing, errors) = found.errors.into_iter().partition(|error| tree.is_missing(error));
+    let (missing, errors): (Vec<_>, _) = found.errors.into_iter().partition(|error| tree.is_missing(error));
+    let lacks_modules = is_known && !missing.is_empty();
     found.errors = errors;
     found.errors.extend(not_installed(missing, directory).filter(|_| is_known));
     problems.extend(terraform::diagnostics(&found, &tree.sources, &prefix(directory)));
-    Loaded { tree, variables, problems }
+    Loaded { tree, variables, problems, lacks_modules }
 }
 
 /// One error for all modules that have to be installed, at the first of them.
@@ -107,25 +134,28 @@ pub fn command(name: &str, directory: &Path) -> String {
 }
 
 /// Reads the configuration of a directory, with the values of its variables.
-pub fn read(directory: &Path, given: &Variables, paths: &SourcePaths) -> Read {
-    let Loaded { tree, variables, mut problems } = load(directory, given);
+pub fn read(directory: &Path, files: &Files, paths: &SourcePaths) -> Read {
+    let given = &files.variables;
+    let Loaded { tree, variables, mut problems, .. } = load(directory, given);
     let prefix = prefix(directory);
     if !model::has_errors(&problems) {
         problems.extend(terraform::diagnostics(&terraform::unsupported(&tree), &tree.sources, &prefix));
     }
-    let is_declared = |name: &str| tree.root().variables.contains_key(name);
-    problems.extend(undeclared(given, &is_declared));
+    let declared = &tree.root().variables;
+    problems.extend(undeclared(given, &|name| declared.contains_key(name)));
     problems.extend(manifests(directory));
     if model::has_errors(&problems) {
         return Read { module: None, problems };
     }
-    let variables: BTreeMap<String, Input> = variables.into_iter().filter(|(name, _)| is_declared(name)).collect();
+    let variables: BTreeMap<String, Input> =
+        variables.into_iter().filter(|(name, _)| declared.contains_key(name.as_str())).collect();
     let digest = digest(&tree, &variables);
     let generation = i64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
     let origin = Origin { source: paths.source(&source_path(directory, paths)), generation, directory: prefix };
     let required = terraform::required(&tree, &origin.directory);
     let (directory, tree) = (directory.to_owned(), Arc::new(tree));
-    let module = RootModule { directory, tree, variables, required, origin, digest };
+    let plan_time = files.plan_time;
+    let module = RootModule { directory, tree, variables, plan_time, required, origin, digest };
     Read { module: Some(module), problems }
 }
 
@@ -153,13 +183,12 @@ impl RootModule {
 
     /// The problem of objects that are only in a state of Terraform. Purlin has no records of them, and would create them again.
     pub fn in_state(&self, loaded: &LoadedRecords) -> Option<Diagnostic> {
-        let is_own = |stored: &Stored| stored.record.source.as_ref() == Some(&self.origin.source);
-        if loaded.records.values().any(is_own) {
+        if loaded.records.values().any(|stored| stored.record.source.as_ref() == Some(&self.origin.source)) {
             return None;
         }
         let content = read_file(&self.directory.join(STATE)).ok()?;
         let state: serde_json::Value = serde_json::from_slice(&content).ok()?;
-        let has_objects = state["resources"].as_array()?.iter().any(|one| one["mode"] == "managed");
+        let has_objects = state["resources"].as_array()?.iter().any(|resource| resource["mode"] == "managed");
         // The objects were taken over, and are destroyed since.
         let is_taken_over = loaded.configurations.get(&self.origin.source).is_some_and(|known| {
             state["lineage"] == *known.lineage && state["serial"].as_u64().is_some_and(|serial| serial <= known.serial)
@@ -172,26 +201,15 @@ impl RootModule {
         (has_objects && !is_taken_over).then(|| Diagnostic::general(Reason::SourceIncomplete, what).hint(hint))
     }
 
-    /// Adds the objects to the desired state. Returns why they cannot be known, and then adds none.
-    pub async fn add_to(self, config: &mut Config, providers: &Arc<Providers>) -> model::Diagnostics {
-        match self.program(providers).await {
-            Ok(program) => {
-                config.add_program(program);
-                Vec::new()
-            }
-            Err(problems) => problems,
-        }
-    }
-
     /// The configuration as a program. The providers are installed and started for their schemas.
     ///
     /// # Errors
     /// Why a provider cannot be used.
     pub async fn program(self, providers: &Arc<Providers>) -> Result<Arc<Terraform>, model::Diagnostics> {
-        let is_started = |source: &ProviderSource| {
+        let problem = init::providers::not_locked(&self.tree, &self.directory, &|source| {
             self.required.get(source).is_some_and(|spec| providers.is_reattached(&spec.provider))
-        };
-        if let Some(problem) = init::providers::not_locked(&self.tree, &self.directory, &is_started) {
+        });
+        if let Some(problem) = problem {
             return Err(vec![problem]);
         }
         let needed = self.providers();
@@ -207,12 +225,15 @@ impl RootModule {
             return Err(unusable);
         }
         let known = self.required.iter().map(|(source, spec)| (source.clone(), spec.provider.clone())).collect();
-        let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known });
+        let functions = providers.functions();
+        let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known, functions });
         let files = InModules::new(&self.directory, &self.tree);
         let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
         let settings = Settings {
             variables: self.variables,
             cwd: cwd.unwrap_or_else(|_| "/".to_owned()),
+            plan_time: Some(rfc3339(self.plan_time)),
+            effects: Some(Arc::new(AtApply::default())),
             ..Settings::new(Arc::new(files))
         };
         Ok(Arc::new(Terraform::new(self.tree, self.required, schemas, settings, self.origin)))
@@ -226,12 +247,12 @@ pub fn source_path(directory: &Path, paths: &SourcePaths) -> PathBuf {
 
 /// The manifests beside the configuration. They would be left out without a word.
 fn manifests(directory: &Path) -> Option<Diagnostic> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_yaml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
-    let is_manifest = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains("purlin.dev/v1"));
-    let mut found: Vec<PathBuf> = entries.filter(is_yaml).filter(is_manifest).collect();
-    found.sort();
-    let first = found.first()?;
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let first = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml"))
+        .filter(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("purlin.dev/v1")))
+        .min()?;
     let what = format!("`{}` is a manifest beside a Terraform configuration", first.display());
     let hint = "move it to a directory of its own, and specify that with another -f";
     Some(Diagnostic::general(Reason::SourceIncomplete, what).hint(hint))
@@ -252,57 +273,75 @@ fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// The values of the root module's variables, those that come later in Terraform's order in place of others: the environment,
-/// `terraform.tfvars`, `*.auto.tfvars`, and the command line, of which a value goes before a file.
+/// `terraform.tfvars`, `*.auto.tfvars`, and the command line.
 pub fn variables(directory: &Path, given: &Variables) -> (BTreeMap<String, Input>, model::Diagnostics) {
-    let named = |(name, value): (String, String)| Some((name.strip_prefix("TF_VAR_")?.to_owned(), Input::Text(value)));
     let mut values: BTreeMap<String, Input> = std::env::vars_os()
-        .filter_map(|(name, value)| named((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            Some((name.strip_prefix("TF_VAR_")?.to_owned(), Input::Text(value.into_string().ok()?)))
+        })
         .collect();
     let mut problems = Vec::new();
-    for path in variable_files(directory).iter().chain(&given.files) {
-        match read_file(path) {
-            Ok(content) => {
-                let mut sources = Sources::default();
-                let (found, problem) = configuration::values_of_file(&path.to_string_lossy(), content, &mut sources);
-                values.extend(found);
-                problems.extend(terraform::diagnostics(&problem, &sources, ""));
-            }
-            Err(error) => {
-                let what = format!("{} cannot be read", path.display());
-                problems.push(Diagnostic::general(Reason::SourceIncomplete, what).because(error.to_string()));
-            }
-        }
-    }
-    for text in &given.values {
-        match text.split_once('=') {
-            Some((name, value)) => drop(values.insert(name.trim().to_owned(), Input::Text(value.to_owned()))),
-            None => {
-                let what = format!("`{text}` is not the value of a variable");
-                problems.push(Diagnostic::general(Reason::InvalidExpression, what).hint("write `--var NAME=VALUE`"));
-            }
-        }
+    let implied = variable_files(directory).into_iter().map(Assignment::File);
+    for assignment in implied.chain(given.0.iter().cloned()) {
+        let (found, problem) = assignment.values();
+        values.extend(found);
+        problems.extend(problem);
     }
     (values, problems)
 }
 
+impl Assignment {
+    fn values(&self) -> (BTreeMap<String, Input>, model::Diagnostics) {
+        match self {
+            Self::File(path) => match read_file(path) {
+                Ok(content) => {
+                    let mut sources = Sources::default();
+                    let (found, problem) =
+                        configuration::values_of_file(&path.to_string_lossy(), content, &mut sources);
+                    (found, terraform::diagnostics(&problem, &sources, ""))
+                }
+                Err(error) => {
+                    let what = format!("{} cannot be read", path.display());
+                    let problem = Diagnostic::general(Reason::SourceIncomplete, what).because(error.to_string());
+                    (BTreeMap::new(), vec![problem])
+                }
+            },
+            Self::Value(text) => match text.split_once('=') {
+                Some((name, value)) => {
+                    (BTreeMap::from([(name.trim().to_owned(), Input::Text(value.to_owned()))]), Vec::new())
+                }
+                None => {
+                    let what = format!("`{text}` is not the value of a variable");
+                    let problem = Diagnostic::general(Reason::InvalidExpression, what);
+                    (BTreeMap::new(), vec![problem.hint("write `--var NAME=VALUE`")])
+                }
+            },
+        }
+    }
+}
+
 /// The files of variables that are read without being named.
 fn variable_files(directory: &Path) -> Vec<PathBuf> {
-    let own = ["terraform.tfvars", "terraform.tfvars.json"].map(|name| directory.join(name));
-    let mut found: Vec<PathBuf> = own.into_iter().filter(|path| path.is_file()).collect();
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_auto = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.ends_with(".auto.tfvars") || name.ends_with(".auto.tfvars.json")
-    };
-    let mut automatic: Vec<PathBuf> = entries.filter(is_auto).collect();
-    automatic.sort();
-    found.extend(automatic);
-    found
+    let named = ["terraform.tfvars", "terraform.tfvars.json"].map(|name| directory.join(name));
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let automatic: BTreeSet<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.ends_with(".auto.tfvars") || name.ends_with(".auto.tfvars.json")
+        })
+        .collect();
+    named.into_iter().filter(|path| path.is_file()).chain(automatic).collect()
 }
 
 /// A value on the command line is meant for a variable that there is.
 fn undeclared(given: &Variables, is_declared: &dyn Fn(&str) -> bool) -> model::Diagnostics {
-    let names = given.values.iter().filter_map(|text| text.split_once('=')).map(|(name, _)| name.trim());
+    let written = given.0.iter().filter_map(|assignment| match assignment {
+        Assignment::Value(text) => text.split_once('='),
+        Assignment::File(_) => None,
+    });
+    let names = written.map(|(name, _)| name.trim());
     let unknown = names.filter(|name| !is_declared(name));
     unknown
         .map(|name| {
@@ -311,6 +350,30 @@ fn undeclared(given: &Variables, is_declared: &dyn Fn(&str) -> bool) -> model::D
             Diagnostic { severity: Severity::Error, ..Diagnostic::general(Reason::InvalidExpression, what).hint(hint) }
         })
         .collect()
+}
+
+/// A time as functions give it: in UTC, and without fractions of a second.
+fn rfc3339(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// What functions with effects give while changes are made. `timestamp` gives one time for all of them, so that what is
+/// evaluated again, for an object that waits, stays the same.
+#[derive(Default)]
+struct AtApply(OnceLock<Timestamp>);
+
+impl Effects for AtApply {
+    fn now(&self) -> String {
+        rfc3339(*self.0.get_or_init(|| SystemClock.now()))
+    }
+
+    fn uuid(&self) -> String {
+        SystemRandom.uuid()
+    }
+
+    fn salt(&self) -> [u8; 16] {
+        SystemRandom.bytes()
+    }
 }
 
 /// The files that functions read: those in the directories of modules.
@@ -322,9 +385,9 @@ struct InModules {
 
 impl InModules {
     fn new(root: &Path, tree: &Tree) -> Self {
-        let all = tree.nodes.iter().filter_map(|node| root.join(&node.module.directory).canonicalize().ok());
+        let directories = tree.nodes.iter().filter_map(|node| root.join(&node.module.directory).canonicalize().ok());
         let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
-        Self { directories: all.collect(), root }
+        Self { directories: directories.collect(), root }
     }
 
     fn inside(&self, path: &str) -> Result<PathBuf, FileError> {
@@ -350,7 +413,7 @@ impl ModuleFiles for InModules {
 
     fn list(&self, directory: &str) -> Result<Vec<String>, FileError> {
         let top = self.inside(directory)?;
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         let mut open = vec![top.clone()];
         while let Some(directory) = open.pop() {
             for entry in std::fs::read_dir(directory).map_err(|_| FileError::Unreadable)?.flatten() {
@@ -359,13 +422,13 @@ impl ModuleFiles for InModules {
                     Ok(kind) if kind.is_dir() => open.push(path),
                     Ok(_) if path.is_file() => {
                         let name = path.strip_prefix(&top).ok().and_then(|name| name.to_str());
-                        found.extend(name.map(|name| name.replace('\\', "/")));
+                        files.extend(name.map(|name| name.replace('\\', "/")));
                     }
                     _ => {}
                 }
             }
         }
-        Ok(found)
+        Ok(files)
     }
 
     fn absolute(&self, path: &str) -> String {
@@ -393,6 +456,7 @@ fn cleaned(path: &Path) -> PathBuf {
 struct ProviderSchemas {
     providers: Arc<Providers>,
     known: BTreeMap<ProviderSource, Arc<Provider>>,
+    functions: ProviderFunctions,
 }
 
 impl ProviderSchemas {
@@ -404,23 +468,65 @@ impl ProviderSchemas {
 impl Schemas for ProviderSchemas {
     fn resource(&self, provider: &ProviderSource, is_data: bool, kind: &str) -> Result<Arc<Block>, String> {
         let known = self.known(provider)?;
-        let found = self.providers.type_block(known, is_data, kind).map_err(|error| error.message)?;
+        let schema = self.providers.type_block(known, is_data, kind).map_err(|error| error.message)?;
         let word = if is_data { "data source" } else { "resource type" };
-        let found = found.ok_or_else(|| format!("The provider {provider} has no {word} \"{kind}\"."))?;
-        block(&found)
+        let schema = schema.ok_or_else(|| format!("The provider {provider} has no {word} \"{kind}\"."))?;
+        block(&schema)
     }
 
     fn provider(&self, provider: &ProviderSource) -> Result<Arc<Block>, String> {
         let known = self.known(provider)?;
-        let found = self.providers.configuration_block(known).map_err(|error| error.message)?;
-        found.as_ref().map_or_else(|| Ok(Arc::default()), block)
+        let schema = self.providers.configuration_block(known).map_err(|error| error.message)?;
+        schema.as_ref().map_or_else(|| Ok(Arc::default()), block)
     }
 
     fn provider_meta(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
         let known = self.known(provider)?;
-        let found = self.providers.meta_block(known).map_err(|error| error.message)?;
-        found.as_ref().map(block).transpose()
+        let schema = self.providers.meta_block(known).map_err(|error| error.message)?;
+        schema.as_ref().map(block).transpose()
     }
+
+    fn function(&self, provider: &ProviderSource, name: &str) -> Result<Option<Signature>, String> {
+        let function = self.providers.function(self.known(provider)?, name).map_err(|error| error.message)?;
+        Ok(function.map(signature))
+    }
+
+    fn call(
+        &self,
+        provider: &ProviderSource,
+        name: &str,
+        arguments: Vec<cty::Value>,
+        secrets: &Secrets,
+    ) -> Result<cty::Value, Failure> {
+        let provider = self.known(provider).map_err(Failure::new)?;
+        let function = self.providers.function(provider, name).map_err(|error| Failure::new(error.message))?;
+        let function = function.ok_or_else(|| Failure::new(format!("the provider has no function {name}")))?;
+        let call = FunctionCall {
+            provider: Arc::clone(provider),
+            name: name.to_owned(),
+            function,
+            arguments,
+            secrets: secrets.clone(),
+        };
+        self.functions.call(call).map_err(|FunctionProblem { argument, message, hint }| Failure {
+            argument,
+            message,
+            hint,
+        })
+    }
+}
+
+fn signature(function: tfprovider::plugin::Function) -> Signature {
+    Signature {
+        parameters: function.parameters.into_iter().map(typed_parameter).collect(),
+        variadic: function.variadic.map(typed_parameter),
+        result: function.result,
+    }
+}
+
+fn typed_parameter(parameter: tfprovider::plugin::Parameter) -> TypedParameter {
+    let tfprovider::plugin::Parameter { name, ty, null, unknown } = parameter;
+    TypedParameter { name, ty, null, unknown }
 }
 
 fn unusable(spec: &ProviderSpec, error: DriverError) -> Diagnostic {
@@ -430,8 +536,8 @@ fn unusable(spec: &ProviderSpec, error: DriverError) -> Diagnostic {
 }
 
 fn block(of: &tfprovider::schema::Block) -> Result<Arc<Block>, String> {
-    let found = Block::from_json(&terraform_json::block(of)).map(Arc::new);
-    found.ok_or_else(|| "Its schema cannot be read.".to_owned())
+    let block = Block::from_json(&terraform_json::block(of)).map(Arc::new);
+    block.ok_or_else(|| "Its schema cannot be read.".to_owned())
 }
 
 /// The problem of a command that cannot work on a Terraform configuration.

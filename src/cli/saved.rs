@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -55,24 +56,26 @@ pub struct SavedPlan {
     replace: BTreeSet<Address>,
     /// Whether objects were read.
     is_refreshed: bool,
-    /// The values of variables of a Terraform configuration, and the files with such values.
-    variables: (Vec<String>, Vec<PathBuf>),
+    /// The values of variables of a Terraform configuration.
+    variables: Variables,
+    /// When it was planned, as the configuration sees it.
+    plan_time: Timestamp,
     /// The instances of the families whose instances depend on the values of other objects.
     families: BTreeMap<Arc<str>, InstanceKeys>,
 }
 
 impl SavedPlan {
     pub fn new(files: &Files, planning: &Planning, inputs: &Inputs, planned: PlanResult) -> anyhow::Result<Self> {
-        let absolute = |path: &PathBuf| std::path::absolute(path);
-        let was_pending = |name: &Arc<str>| inputs.config.families.get(name).is_some_and(|family| family.is_pending());
-        let families = planned.config.families.iter().filter(|(name, _)| was_pending(name));
+        let before = &inputs.config.families;
+        let families = planned.config.families.iter();
+        let families = families.filter(|(name, _)| before.get(*name).is_some_and(|family| family.is_pending()));
         let families = families.filter_map(|(name, family)| match &family.expansion {
             Expansion::Known(keys) => Some((name.clone(), keys.clone())),
             Expansion::Pending | Expansion::Failed(_) => None,
         });
         Ok(Self {
-            sources: files.sources.iter().map(absolute).collect::<Result<_, _>>()?,
-            state: absolute(&files.state)?,
+            sources: files.sources.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
+            state: std::path::absolute(&files.state)?,
             prune: files.prune,
             config: inputs.digest,
             records: records(inputs)?,
@@ -80,28 +83,20 @@ impl SavedPlan {
             targets: planning.targets.clone(),
             replace: planning.replace.clone(),
             is_refreshed: planning.refresh != RefreshChoice::None,
-            variables: (
-                files.variables.values.clone(),
-                files.variables.files.iter().map(absolute).collect::<Result<_, _>>()?,
-            ),
+            variables: files.variables.absolute()?,
+            plan_time: files.plan_time,
             planned,
         })
     }
 
     /// Writes the file, readable only by its owner.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let failed = |error: std::io::Error| {
+        write_private(path, &self.to_bytes()?).map_err(|error| {
             Failure::hinted(
                 format!("the plan cannot be saved to `{}`: {error}", path.display()),
                 "specify another file",
             )
-        };
-        let bytes = self.to_bytes()?;
-        let mut file = private_file::options().create(true).truncate(true).open(path).map_err(failed)?;
-        #[cfg(unix)]
-        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
-        file.write_all(&bytes).map_err(failed)?;
-        file.sync_all().map_err(failed)
+        })
     }
 
     pub fn to_bytes(&self) -> anyhow::Result<Vec<u8>> {
@@ -146,22 +141,21 @@ impl SavedPlan {
 
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
         let (sources, state) = (self.sources.clone(), self.state.clone());
-        let (values, variable_files) = self.variables.clone();
-        let variables = Variables { values, files: variable_files };
-        Files { sources, prune: self.prune, state, is_state_named: true, kubeconfig, plugin_dirs, variables }
+        let (variables, prune, plan_time) = (self.variables.clone(), self.prune, self.plan_time);
+        Files { sources, prune, state, is_state_named: true, kubeconfig, plugin_dirs, variables, plan_time }
     }
 
     /// Returns an error if the manifests or records have changed since the plan was saved.
     pub fn check(&self, inputs: &Inputs) -> anyhow::Result<()> {
-        let stale = |what: &str| {
-            let message = format!("{what} changed since the plan was saved, so the plan is stale");
-            Err(Failure::hinted(message, "plan again with `purlin plan --out`"))
+        let what = if inputs.digest != self.config {
+            "the files"
+        } else if records(inputs)? != self.records {
+            "the records"
+        } else {
+            return Ok(());
         };
-        match () {
-            () if inputs.digest != self.config => stale("the files have"),
-            () if records(inputs)? != self.records => stale("the records have"),
-            () => Ok(()),
-        }
+        let message = format!("{what} have changed since the plan was saved, so the plan is stale");
+        Err(Failure::hinted(message, "plan again with `purlin plan --out`"))
     }
 
     /// Returns the plan, with the configuration of the inputs that [`Self::check`] has accepted. Prepares the providers as
@@ -181,6 +175,11 @@ impl SavedPlan {
         Ok(PlanResult { config, ..self.planned })
     }
 
+    /// The plan as it was saved, for showing it.
+    pub fn into_planned(self) -> PlanResult {
+        self.planned
+    }
+
     async fn plan_again(self, engine: &Engine, inputs: &Inputs) -> anyhow::Result<PlanResult> {
         let Self { planned, targets, replace, is_refreshed, .. } = self;
         let refresh = if is_refreshed { RefreshChoice::All } else { RefreshChoice::None };
@@ -188,9 +187,9 @@ impl SavedPlan {
         let planning = Planning { targets, replace, refresh_only: planned.refresh_only, refresh, limits };
         let purpose = PlanParameters { seed: Some(planned.seed), ..PlanParameters::default() };
         let again = inputs.plan(engine, &planning, purpose).await?;
-        let differs = again.plan.changes.iter().zip(&planned.plan.changes).find(|(now, saved)| now != saved);
+        let differs = again.plan.changes().zip(planned.plan.changes()).find(|(now, saved)| now != saved);
         let other = differs.map(|(now, _)| &now.address);
-        match (other, again.plan.changes.len() == planned.plan.changes.len()) {
+        match (other, again.plan.changes().count() == planned.plan.changes().count()) {
             (None, true) => Ok(again),
             (other, _) => {
                 let what = other.map_or_else(String::new, |address| format!(" of `{address}`"));
@@ -200,6 +199,14 @@ impl SavedPlan {
             }
         }
     }
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = private_file::options().create(true).truncate(true).open(path)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// A digest of the records. It includes their contents, because a file restored from a backup may have the same

@@ -7,22 +7,21 @@ use serde::Serialize;
 use super::inputs::{OtherSources, PlanResult};
 use super::json::{Diagnostics, FORMAT_VERSION};
 use super::output::Console;
-use super::outputs::{OutputChange, OutputChanges};
+use super::outputs::OutputChanges;
 use api::PlanGraph;
 use engine::graph::render::mermaid;
 use engine::plan::render::json::Changes;
-use engine::plan::render::moves::possible_moves;
 use engine::plan::render::summary::Counts;
 use engine::plan::render::{Detail, is_shown, markdown, problems, write_change, write_legend};
 use model::text::counted;
-use model::{Text, Tone};
+use model::{Text, Tone, Value};
 
 /// Prints every object that changes and the headline, then the problems to standard error.
 pub fn plan(planned: &PlanResult, detail: Detail, console: Console) -> anyhow::Result<()> {
     let mut text = console.text();
     console.result(|out| {
-        write_legend(&planned.plan.changes, &mut text);
-        for change in planned.plan.changes.iter().filter(|change| is_shown(change)) {
+        write_legend(planned.plan.changes(), &mut text);
+        for change in planned.plan.changes().filter(|change| is_shown(change)) {
             write_change(change, detail, &mut text);
             // A plan can be large, so it is written in parts.
             out.write_all(text.as_str().as_bytes())?;
@@ -33,29 +32,29 @@ pub fn plan(planned: &PlanResult, detail: Detail, console: Console) -> anyhow::R
         write_headline(planned, &mut text);
         out.write_all(text.as_str().as_bytes())
     })?;
-    console.problems(&problems::collect(&planned.plan.changes, &planned.diagnostics));
+    console.problems(&problems::collect(planned.plan.changes(), &planned.diagnostics));
     Ok(())
 }
 
 /// Prints the plan for the comment of a pull request.
 pub fn markdown(planned: &PlanResult, graph: &PlanGraph, console: Console) -> anyhow::Result<()> {
-    let text = markdown::markdown(&planned.plan.changes, &planned.diagnostics, &mermaid(graph));
+    let text = markdown::markdown(planned.plan.changes(), &planned.diagnostics, &mermaid(graph));
     console.result(|out| out.write_all(text.as_bytes()))
 }
 
 /// Writes every object that changes, and the headline.
 pub fn write_changes(planned: &PlanResult, text: &mut Text) {
-    for change in planned.plan.changes.iter().filter(|change| is_shown(change)) {
+    for change in planned.plan.changes().filter(|change| is_shown(change)) {
         write_change(change, Detail::default(), text);
     }
     write_headline(planned, text);
 }
 
 fn write_headline(planned: &PlanResult, text: &mut Text) {
-    let counts = Counts::of(&planned.plan.changes, &planned.diagnostics);
+    let counts = Counts::of(planned.plan.changes(), &planned.diagnostics);
     let headline = if planned.refresh_only { counts.of_refresh() } else { counts.to_string() };
     text.tone(Tone::Strong, headline).end_line();
-    for hint in possible_moves(&planned.plan.changes, |address| planned.config.resource(address).is_some()) {
+    for hint in &planned.possible_moves {
         text.put(hint).end_line();
     }
 }
@@ -81,10 +80,10 @@ pub fn write_other_sources(count: OtherSources, destroys: bool, text: &mut Text)
 /// The format of `plan -o json`, written change by change to save memory. `graph`: the steps of the plan.
 pub fn json(out: &mut dyn Write, planned: &PlanResult, graph: &impl Serialize) -> io::Result<()> {
     write!(out, "{{\"formatVersion\":\"{FORMAT_VERSION}\",\"changes\":")?;
-    serde_json::to_writer(&mut *out, &Changes(&planned.plan.changes))?;
+    serde_json::to_writer(&mut *out, &Changes(planned.plan.changes()))?;
     out.write_all(b",\"graph\":")?;
     serde_json::to_writer(&mut *out, graph)?;
-    if planned.config.program.is_some() {
+    if planned.is_terraform {
         out.write_all(b",\"outputs\":")?;
         serde_json::to_writer(&mut *out, &outputs(&planned.outputs))?;
     }
@@ -97,12 +96,17 @@ pub fn json(out: &mut dyn Write, planned: &PlanResult, graph: &impl Serialize) -
 
 /// The outputs that change. One that is new has no `before`, and one that is removed no `after`.
 fn outputs(changes: &OutputChanges) -> Vec<serde_json::Value> {
-    let one = |change: OutputChange<'_>| {
+    let mut entries = Vec::new();
+    for change in changes.changes() {
         let mut entry = serde_json::Map::from_iter([("name".to_owned(), serde_json::Value::from(&**change.name))]);
         for (name, value) in [("before", change.before), ("after", change.after)] {
-            entry.extend(value.map(|value| (name.to_owned(), value.to_public_json())));
+            let known = value.map(|value| match value.unmarked() {
+                Value::Unknown => serde_json::Value::Null,
+                _ => value.to_public_json(),
+            });
+            entry.extend(known.map(|known| (name.to_owned(), known)));
         }
-        entry.into()
-    };
-    changes.changes().map(one).collect()
+        entries.push(entry.into());
+    }
+    entries
 }

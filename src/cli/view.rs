@@ -5,6 +5,9 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt as _};
 
 use super::inputs::Inputs;
+use super::options::Target;
+use super::output::Console;
+use super::{cluster, local};
 use drivers::Registry;
 use model::{Holder, Record, Stored, Version};
 use process::{SystemClock, SystemRandom};
@@ -13,6 +16,23 @@ use runtime::execute::{Engine, Journal, JournalError, Limits};
 pub struct View {
     pub engine: Engine,
     pub inputs: Inputs,
+}
+
+impl View {
+    pub async fn open(target: Target, limits: Limits, console: Console) -> anyhow::Result<Self> {
+        match target {
+            Target::Files(files) => local::inspect(&files, limits, console).await,
+            Target::Cluster(cluster) => cluster::inspect(&cluster, limits, console).await,
+        }
+    }
+
+    /// Rejects a state file without manifests.
+    pub async fn with_sources(target: Target, limits: Limits, console: Console, command: &str) -> anyhow::Result<Self> {
+        if let Target::Files(files) = &target {
+            files.require_sources(command)?;
+        }
+        Self::open(target, limits, console).await
+    }
 }
 
 /// Creates an engine that can plan but not write.

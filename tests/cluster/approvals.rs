@@ -218,7 +218,7 @@ fn a_plan_whose_changes_are_not_those_of_its_digest_is_invalid() {
     wait_state(&namespace, "lie", "Invalid");
     let kubeconfig = plane().kubeconfig().display().to_string();
     let refused = purlin(&["approve", "lie", "-n", &namespace, "--yes", "--kubeconfig", &kubeconfig]);
-    assert!(refused.1.contains("is invalid"), "{}", refused.1);
+    assert!(!refused.0 && refused.1.contains("is invalid"), "{}", refused.1);
     assert_eq!((output(&namespace, "store"), waiting_plan(&namespace)), (1.into(), name));
     // A Plan with the digest alone, which comes while the change waits, counts at once.
     write_plan(
@@ -228,6 +228,64 @@ fn a_plan_whose_changes_are_not_those_of_its_digest_is_invalid() {
     );
     wait_until("the approved change is made", LIMIT, || output(&namespace, "store") == 6);
     wait_state(&namespace, "digest", "Applied");
+}
+
+/// Someone who may write the status shows a harmless change beside the digest of another one.
+#[test]
+fn a_status_that_shows_another_change_cannot_be_approved() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-shown");
+    plane().apply(&["-n", &namespace], &guarded("store", "1"));
+    wait_ready(&namespace, &["store"]);
+    plane().apply(&["-n", &namespace], &guarded("store", "6"));
+    let name = waiting_plan(&namespace);
+    let mut changes = plan(&namespace, &name)["status"]["changes"].clone();
+    changes[0]["after"]["input"] = json!(2);
+    forge(&namespace, &name, &json!({ "changes": changes }));
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    for verb in ["approve", "reject"] {
+        let refused = purlin(&[verb, &name, "-n", &namespace, "--yes", "--kubeconfig", &kubeconfig]);
+        assert!(!refused.0 && refused.1.contains("shows a change of `store` that is not the one"), "{}", refused.1);
+    }
+    // Without the list of what the digest covers, nothing is proved.
+    forge(&namespace, &name, &json!({ "changes": [], "approvals": [] }));
+    let refused = purlin(&["approve", &name, "-n", &namespace, "--yes", "--kubeconfig", &kubeconfig]);
+    assert!(!refused.0 && refused.1.contains("is invalid"), "{}", refused.1);
+    assert_eq!(output(&namespace, "store"), 1);
+    // As the hint says.
+    plane().kubectl_ok(&["-n", &namespace, "delete", "pplan", &name]);
+    approve(&namespace, &waiting_plan(&namespace));
+    wait_until("the change is made", LIMIT, || output(&namespace, "store") == 6);
+}
+
+/// Writes fields of the status of a Plan, as only the controller should.
+fn forge(namespace: &str, name: &str, fields: &Value) {
+    let patch = json!({ "status": fields }).to_string();
+    plane().kubectl_ok(&["-n", namespace, "patch", "plan", name, "--subresource=status", "--type=merge", "-p", &patch]);
+}
+
+/// A status that no version of Purlin has written approves nothing, and a deletion of the Plan is the way out.
+#[test]
+fn a_plan_with_a_status_that_cannot_be_read_can_be_replaced() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-unreadable");
+    plane().apply(&["-n", &namespace], &guarded("store", "1"));
+    wait_ready(&namespace, &["store"]);
+    plane().apply(&["-n", &namespace], &guarded("store", "6"));
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let deep = (0..200).fold(json!(1), |inner, _| json!({ "a": inner }));
+    let diagnostic = json!({ "severity": "error", "reason": "Bogus", "summary": "no reason" });
+    let change = json!([{ "address": "store", "type": "terraform_data", "action": "Bogus", "after": deep }]);
+    for forged in [json!({ "diagnostics": [diagnostic] }), json!({ "changes": change, "approvals": [] })] {
+        let name = waiting_plan(&namespace);
+        forge(&namespace, &name, &forged);
+        let refused = purlin(&["approve", &name, "-n", &namespace, "--yes", "--kubeconfig", &kubeconfig]);
+        let hint = format!("kubectl -n {namespace} delete pplan {name}");
+        assert!(!refused.0 && refused.1.contains(&hint), "{}", refused.1);
+        plane().kubectl_ok(&["-n", &namespace, "delete", "pplan", &name]);
+    }
+    approve(&namespace, &waiting_plan(&namespace));
+    wait_until("the change is made", LIMIT, || output(&namespace, "store") == 6);
 }
 
 /// A ConfigMap that is replaced when its data change.

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use apiserver::{Cluster, Server};
 use http::Method;
-use purlin::api::{ChangeDigest, plan_name};
+use purlin::api::{ChangeDigest, PlanSpec, PlanStatus, plan_name};
 use purlin::model::Address;
 use purlin::plan::approval::digest_of;
+use purlin::plan::approval::shown::{Coverage, Mismatch, coverage};
+use purlin::plan::published;
 use serde_json::{Value, json};
 
 use crate::judge::Judge;
@@ -206,6 +208,9 @@ impl Approver {
         judge.note(&format!("user decides that {name} is {field}"));
         if field == "approved" {
             judge.approved(plan);
+            if let Err(mismatch) = proved(plan) {
+                judge.object(&format!("the Plan {name} shows something else than its digest: {mismatch:?} {plan}"));
+            }
         }
         let patch =
             json!({ "metadata": { "annotations": { "purlin.dev/decided-by": "eve" } }, "spec": { field: true } });
@@ -267,6 +272,13 @@ impl Approver {
 /// The changes that a Plan covers.
 fn covered(plan: &Value) -> &[Value] {
     plan["status"]["approvals"][0]["changes"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What `purlin approve` checks: the digest of a Plan covers what it shows.
+fn proved(plan: &Value) -> Result<Coverage, Mismatch> {
+    let spec: PlanSpec = serde_json::from_value(plan["spec"].clone()).expect("a spec");
+    let status: PlanStatus = serde_json::from_value(plan["status"].clone()).expect("a status");
+    coverage(&spec, &published::unpack(status))
 }
 
 /// Whether a Plan shows what each change makes of its object. The API server may have refused the status with that.

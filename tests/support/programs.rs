@@ -117,7 +117,7 @@ fn is_source(path: &Path) -> bool {
     let name = path.file_name();
     name == Some(OsStr::new("go.mod"))
         || name == Some(OsStr::new("go.sum"))
-        || path.extension() == Some(OsStr::new("go"))
+        || [OsStr::new("go"), OsStr::new("json")].map(Some).contains(&path.extension())
 }
 
 /// Opens a file and waits for its lock, which the system releases when the file is closed.

@@ -16,14 +16,15 @@ const PROVIDERS: &[Program] = &[
     provider("providers/kafka", "github.com/Mongey/terraform-provider-kafka", "kafka"),
     provider("providers/corner", ".", "corner"),
     provider("providers/legacy", ".", "legacy"),
+    provider("providers/cloud", ".", "cloud"),
 ];
 
 const fn provider(module: &'static str, package: &'static str, name: &'static str) -> Program {
     Program { module, package, name }
 }
 
-/// The program of a provider: `random`, `time`, `tls`, `local`, `kubectl`, `kafka`, or the test providers `corner` and
-/// `legacy`.
+/// The program of a provider: `random`, `time`, `tls`, `local`, `kubectl`, `kafka`, or the test providers `corner`,
+/// `legacy` and `cloud`.
 ///
 /// # Panics
 /// If the provider does not exist or cannot be built.

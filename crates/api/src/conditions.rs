@@ -85,10 +85,14 @@ pub fn condition(
     }
 }
 
+/// Returns the condition of a type.
+pub fn find(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind.as_str())
+}
+
 /// Returns the conditions to write: those of `new`, in the order of [`ConditionType::ALL`], each with the time at which
 /// its status last changed. Conditions with foreign types are kept.
 pub fn merge(old: &[Condition], new: impl IntoIterator<Item = Condition>, now: Timestamp) -> Vec<Condition> {
-    let rank = |kind: &str| ConditionType::ALL.iter().position(|known| known.as_str() == kind);
     let mut merged: Vec<Condition> = new.into_iter().collect();
     for condition in &mut merged {
         let before = old.iter().find(|before| before.type_ == condition.type_);
@@ -100,6 +104,10 @@ pub fn merge(old: &[Condition], new: impl IntoIterator<Item = Condition>, now: T
     merged.extend(old.iter().filter(|before| rank(&before.type_).is_none()).cloned());
     merged.sort_by_key(|condition| rank(&condition.type_).unwrap_or(usize::MAX));
     merged
+}
+
+fn rank(kind: &str) -> Option<usize> {
+    ConditionType::ALL.iter().position(|known| known.as_str() == kind)
 }
 
 #[cfg(test)]

@@ -30,8 +30,9 @@ pub use data_source::{
 pub use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use origins::{Import, Moved};
 pub use plan::{
-    ApprovalState, ChangeDigest, Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome, PlanSpec,
-    PlanStatus, PlanStep, PlanSummary, PlanUse, PlannedChange, Preview, PreviewRefresh, Prune, RequiredApproval,
+    ApprovalState, ChangeDigest, ChangeProof, Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome,
+    PlanSpec, PlanStatus, PlanStep, PlanSummary, PlanUse, PlannedChange, Preview, PreviewRefresh, Prune,
+    RequiredApproval,
 };
 pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,

@@ -1,5 +1,7 @@
 //! The kind `Plan`: what proposed manifests would change, or changes that wait for approval.
 
+use std::sync::LazyLock;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -125,7 +127,7 @@ pub struct ChangeDigest {
     #[schemars(with = "String", length(max = 16))]
     pub action: Action,
     /// The digest of the change: of its action, its order, its attributes before and after, and the configuration of those
-    /// that are unknown.
+    /// that are unknown. It is made of what `status.changes` shows of the change, and of its `proof`.
     #[schemars(length(min = 64, max = 64))]
     pub digest: String,
     /// The attributes that were known only after the apply, or the groups that contain them. When the change is made, they
@@ -298,6 +300,26 @@ pub struct PlanStatus {
     pub differences: Vec<String>,
 }
 
+impl PlanStatus {
+    /// The status as a merge patch that keeps nothing of another one: the fields that it lacks are null.
+    ///
+    /// # Errors
+    /// If a value cannot be JSON.
+    pub fn replacement(&self) -> serde_json::Result<serde_json::Map<String, serde_json::Value>> {
+        static FIELDS: LazyLock<Vec<String>> = LazyLock::new(|| {
+            let schema = schemars::schema_for!(PlanStatus);
+            let fields = schema.get("properties").and_then(serde_json::Value::as_object);
+            fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+        });
+        let empty = FIELDS.iter().map(|field| (field.clone(), serde_json::Value::Null));
+        let mut patch: serde_json::Map<_, _> = empty.collect();
+        if let serde_json::Value::Object(own) = serde_json::to_value(self)? {
+            patch.extend(own);
+        }
+        Ok(patch)
+    }
+}
+
 /// What a Plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PlanUse {
@@ -350,9 +372,6 @@ pub struct Omitted {
 impl Omitted {
     /// What is left out, such as `the values of 2 changes, and 30 changes`. `None`: nothing.
     pub fn what(self) -> Option<String> {
-        let counted = |count: i32, what: &str| {
-            (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
-        };
         let parts = [
             counted(self.values, "change").map(|changes| format!("the values of {changes}")),
             counted(self.changes, "change"),
@@ -366,6 +385,10 @@ impl Omitted {
             Some((last, others)) => Some(format!("{}, and {last}", others.join(", "))),
         }
     }
+}
+
+fn counted(count: i32, what: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
 }
 
 /// The number of objects by action.
@@ -470,6 +493,23 @@ pub struct PlannedChange {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub changed_sensitive_paths: Vec<Path>,
+    /// What the digest of the change is made of, besides what is shown here. Only of a change that needs an approval:
+    /// `purlin approve` and the live view check with it that the digest covers what is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ChangeProof>,
+}
+
+/// What the digest of a change is made of, besides what is shown of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeProof {
+    /// The digest of the whole change with a secret salt: it also covers what is not shown.
+    pub sealed: String,
+    /// The digest of `before` and `after`, if they are left out because of their size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<String>,
+    /// The random parts of names, which count as placeholders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generated: Vec<String>,
 }
 
 /// The order of the steps.

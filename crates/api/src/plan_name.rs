@@ -14,12 +14,12 @@ const LONGEST: usize = 42;
 const DIGITS: usize = 5;
 
 /// The name to try first. It is the same each time.
-pub(super) fn first(object: Option<&str>, digest: &str) -> String {
+pub(crate) fn first(object: Option<&str>, digest: &str) -> String {
     name(object, digest, digest.get(..DIGITS).unwrap_or("00000"))
 }
 
 /// A name that cannot be guessed.
-pub(super) fn other(object: Option<&str>, digest: &str, random: u64) -> String {
+pub(crate) fn other(object: Option<&str>, digest: &str, random: u64) -> String {
     name(object, digest, &hex(&random.to_be_bytes())[..DIGITS])
 }
 

@@ -7,10 +7,12 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use super::PlanObject;
 
 /// The metadata of an object, without its managed fields, which are nested as deeply as the object.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -117,6 +119,17 @@ impl<K> RawObject<K> {
     }
 }
 
+impl RawObject<PlanObject> {
+    /// The Plan, without a status that cannot be decoded: the controller replaces it.
+    ///
+    /// # Errors
+    /// If the `spec` cannot be decoded.
+    pub fn plan(&self) -> Result<PlanObject, serde_json::Error> {
+        let spec = self.spec().map_err(|unreadable| serde_json::Error::custom(unreadable.message))?;
+        Ok(PlanObject { metadata: self.metadata.clone(), spec, status: self.status() })
+    }
+}
+
 /// The error without its position, which no user can look up.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -130,7 +143,7 @@ fn reason(error: &serde_json::Error) -> String {
 impl<'de, K> Deserialize<'de> for RawObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
-        let Head { metadata } = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
+        let Head { metadata } = serde_json::from_str(json.get()).map_err(D::Error::custom)?;
         Ok(Self { metadata, json, kind: PhantomData })
     }
 }

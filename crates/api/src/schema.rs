@@ -6,12 +6,12 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// The type of a Resource.
-pub(super) fn resource_type(_: &mut SchemaGenerator) -> Schema {
+pub fn resource_type(_: &mut SchemaGenerator) -> Schema {
     immutable_type("Resource")
 }
 
 /// The type of a `DataSource`.
-pub(super) fn data_source_type(_: &mut SchemaGenerator) -> Schema {
+pub fn data_source_type(_: &mut SchemaGenerator) -> Schema {
     immutable_type("DataSource")
 }
 
@@ -29,7 +29,7 @@ fn immutable_type(kind: &str) -> Schema {
 }
 
 /// The name of a Resource, or `data.` and the name of a DataSource.
-pub(super) fn dependency_name(_: &mut SchemaGenerator) -> Schema {
+pub fn dependency_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
         "minLength": 1,
@@ -39,7 +39,7 @@ pub(super) fn dependency_name(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The address of a Resource or an instance.
-pub(super) fn address(_: &mut SchemaGenerator) -> Schema {
+pub fn address(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
         "minLength": 1,
@@ -49,7 +49,7 @@ pub(super) fn address(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The key of an instance as in its address.
-pub(super) fn instance_key(_: &mut SchemaGenerator) -> Schema {
+pub fn instance_key(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
         "minLength": 3,
@@ -59,7 +59,7 @@ pub(super) fn instance_key(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// A whole number, or an expression. `load` enforces the same maximum.
-pub(super) fn count(_: &mut SchemaGenerator) -> Schema {
+pub fn count(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
         "x-kubernetes-validations": [
@@ -77,26 +77,26 @@ pub(super) fn count(_: &mut SchemaGenerator) -> Schema {
 
 /// True, false, or an expression. A schema without a type cannot name these types, so `load` reports other values. A
 /// string without an expression is rejected here: an author could believe that `"true"` protects an object.
-pub(super) fn boolean_or_expression(_: &mut SchemaGenerator) -> Schema {
+pub fn boolean_or_expression(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true, "pattern": "\\$\\{"})
 }
 
-pub(super) fn counter(_: &mut SchemaGenerator) -> Schema {
+pub fn counter(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "format": "int64", "minimum": 0})
 }
 
 /// Any value. CEL rules cannot access such a field.
-pub(super) fn any_value(_: &mut SchemaGenerator) -> Schema {
+pub fn any_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
 /// A map with arbitrary values. Field managers own its entries separately.
-pub(super) fn free_map(_: &mut SchemaGenerator) -> Schema {
+pub fn free_map(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
 /// A map with arbitrary values that field managers own and replace as a whole.
-pub(super) fn free_atomic_map(_: &mut SchemaGenerator) -> Schema {
+pub fn free_atomic_map(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true,
@@ -105,27 +105,27 @@ pub(super) fn free_atomic_map(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The description of the field explains the variants.
-pub(super) fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
+pub fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Delete", "Orphan"]})
 }
 
 /// The description of the field explains the variants.
-pub(super) fn runner_kind(_: &mut SchemaGenerator) -> Schema {
+pub fn runner_kind(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["InProcess", "Pod"]})
 }
 
 /// The description of the field explains the variants.
-pub(super) fn prune(_: &mut SchemaGenerator) -> Schema {
+pub fn prune(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["None", "Selector", "All"]})
 }
 
 /// The description of the field explains the variants.
-pub(super) fn refresh(_: &mut SchemaGenerator) -> Schema {
+pub fn refresh(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Due", "All", "None"]})
 }
 
 /// A set of allowed actions. Every action needs a read first.
-pub(super) fn management_policies(_: &mut SchemaGenerator) -> Schema {
+pub fn management_policies(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "maxItems": 5,
@@ -139,7 +139,7 @@ pub(super) fn management_policies(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The description of the field explains the variants.
-pub(super) fn approval_kinds(_: &mut SchemaGenerator) -> Schema {
+pub fn approval_kinds(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "maxItems": 5,
@@ -149,7 +149,7 @@ pub(super) fn approval_kinds(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// A list of unique strings.
-pub(super) fn set_of_strings(_: &mut SchemaGenerator) -> Schema {
+pub fn set_of_strings(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "maxItems": 1000,
@@ -159,25 +159,25 @@ pub(super) fn set_of_strings(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The description of the field explains the variants.
-pub(super) fn drift_action(_: &mut SchemaGenerator) -> Schema {
+pub fn drift_action(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Correct", "Report", "Ignore"]})
 }
 
 /// The name of a hook, which is a part of the name of its Job.
-pub(super) fn hook_name(_: &mut SchemaGenerator) -> Schema {
+pub fn hook_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": DNS_LABEL})
 }
 
-pub(super) fn hook_when(_: &mut SchemaGenerator) -> Schema {
+pub fn hook_when(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["AfterCreate", "BeforeDestroy"]})
 }
 
-pub(super) fn hook_on_failure(_: &mut SchemaGenerator) -> Schema {
+pub fn hook_on_failure(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Fail", "Continue"]})
 }
 
 /// A positive duration in Go's format.
-pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
+pub fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
         "maxLength": 64,
@@ -190,7 +190,7 @@ pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// `metav1.Condition`, with the validation of the Kubernetes API conventions.
-pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
+pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "x-kubernetes-list-type": "map",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kinds::Kind;
+use super::kinds::{Kind, Type};
 use super::refusal::Refusal;
 use super::request::ApiRequest;
 use super::store::Store;
@@ -24,11 +24,14 @@ impl Forbidden {
     }
 
     fn meets(&self, verb: &str, kind: &Kind, namespace: &str) -> bool {
-        let any = |list: &[String], what: &str| list.is_empty() || list.iter().any(|other| other == what);
-        any(&self.verbs, verb)
-            && any(&self.resources, &kind.plural)
+        is_empty_or_has(&self.verbs, verb)
+            && is_empty_or_has(&self.resources, &kind.plural)
             && (self.namespace.is_empty() || self.namespace == namespace)
     }
+}
+
+fn is_empty_or_has(list: &[String], text: &str) -> bool {
+    list.is_empty() || list.iter().any(|entry| entry == text)
 }
 
 #[derive(Clone, Debug, Default)]
@@ -59,7 +62,7 @@ impl Access {
         let verb = request.verb.right();
         let place = &request.place;
         let forbidden = self.forbidden.get(&*request.user).into_iter().flatten();
-        let refused = forbidden.into_iter().any(|one| one.meets(verb, kind, &place.namespace))
+        let refused = forbidden.into_iter().any(|rule| rule.meets(verb, kind, &place.namespace))
             || (self.bound && !is_bound(store, &request.user, &place.namespace));
         if !refused {
             return Ok(());
@@ -72,19 +75,23 @@ impl Access {
     }
 }
 
+fn rbac(plural: &str) -> Type {
+    ("rbac.authorization.k8s.io".into(), plural.into())
+}
+
 fn is_bound(store: &Store, user: &str, namespace: &str) -> bool {
     let Some((home, account)) = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
     else {
         return true;
     };
-    let rbac = |plural: &str| ("rbac.authorization.k8s.io".into(), plural.into());
     let Some(bindings) = store.table(&rbac("rolebindings")) else { return false };
+    let roles = rbac("roles");
     bindings.objects.values().filter(|binding| binding.namespace() == namespace).any(|binding| {
         let subjects = binding.value["subjects"].as_array().into_iter().flatten();
         let mut subjects = subjects.filter(|subject| subject["kind"] == "ServiceAccount");
         let role = &binding.value["roleRef"];
-        let exists = role["kind"] != "Role"
-            || store.get(&rbac("roles"), namespace, role["name"].as_str().unwrap_or_default()).is_some();
+        let exists =
+            role["kind"] != "Role" || store.get(&roles, namespace, role["name"].as_str().unwrap_or_default()).is_some();
         exists
             && subjects
                 .any(|subject| subject["name"] == account && subject["namespace"].as_str().unwrap_or(namespace) == home)

@@ -18,12 +18,12 @@ pub fn apply(
     manager: &Manager,
     force: bool,
 ) -> Result<(Value, Arc<Owners>), Conflicts> {
-    let own = Fields::all_of(wanted);
+    let fields = Fields::all_of(wanted);
     let mut merged = live.clone();
     merge(&mut merged, wanted, Shape::Object, "");
     let mut others = Owners::clone(owners);
     let last = others.remove(manager).unwrap_or_default();
-    let mut kept = own.clone();
+    let mut kept = fields.clone();
     others.values().for_each(|fields| kept.add(fields));
     take_out(&mut merged, &last, &kept, Shape::Object, "");
 
@@ -40,8 +40,8 @@ pub fn apply(
         fields.take_out_exact(&difference.set);
         fields.take_out_exact(&difference.removed);
     }
-    if !own.is_empty() {
-        others.insert(manager.clone(), own);
+    if !fields.is_empty() {
+        others.insert(manager.clone(), fields);
     }
     others.retain(|_, fields| !fields.is_empty());
     let owners = if others == **owners { owners.clone() } else { Arc::new(others) };

@@ -22,8 +22,8 @@ pub(crate) fn of(request: &ApiRequest) -> Result<Value, Refusal> {
 
 /// Checks that a body matches the path.
 pub(crate) fn fits(kind: &Kind, request: &ApiRequest, value: &Value) -> Result<(), Refusal> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (api_version, named) = (text(&value["apiVersion"]), text(&value["kind"]));
+    let api_version = value["apiVersion"].as_str().unwrap_or_default();
+    let named = value["kind"].as_str().unwrap_or_default();
     if (kind.custom || request.patch.is_some()) && (api_version.is_empty() || named.is_empty()) {
         let what = if named.is_empty() { "Kind" } else { "apiVersion" };
         return Err(Refusal::bad_request(format!("Object '{what}' is missing in '{value}'")));
@@ -34,7 +34,7 @@ pub(crate) fn fits(kind: &Kind, request: &ApiRequest, value: &Value) -> Result<(
             kind.api_version()
         )));
     }
-    if !named.is_empty() && named != *kind.name {
+    if !named.is_empty() && *named != *kind.name {
         if kind.custom {
             let cause = Cause::invalid("kind", &value["kind"], &format!("must be {}", kind.name));
             let name = value["metadata"]["name"].as_str().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) fn fits(kind: &Kind, request: &ApiRequest, value: &Value) -> Result<(
             kind.name
         )));
     }
-    let namespace = text(&value["metadata"]["namespace"]);
+    let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
     if !namespace.is_empty() && namespace != request.place.namespace {
         return Err(Refusal::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",

@@ -174,9 +174,9 @@ impl Server {
 
 /// What the MutatingAdmissionPolicy of the chart does.
 fn add_finalizer(finalizers: &mut Value) {
-    let mut all = finalizers.as_array().cloned().unwrap_or_default();
-    if !all.iter().any(|one| *one == FINALIZER) {
-        all.push(FINALIZER.into());
+    let mut names = finalizers.as_array().cloned().unwrap_or_default();
+    if !names.iter().any(|name| *name == FINALIZER) {
+        names.push(FINALIZER.into());
     }
-    *finalizers = all.into();
+    *finalizers = names.into();
 }

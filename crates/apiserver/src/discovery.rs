@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::kinds::Kind;
 use super::refusal::Refusal;
 use super::request::ApiRequest;
 use super::{Body, Server, Success};
@@ -30,10 +31,10 @@ impl Server {
             }
             ["api", version] => self.version_of("", version).map_err(|_| Refusal::no_such_resource())?,
             ["apis", group] => {
-                let mut found = self.group(group).ok_or_else(no_such_page)?;
-                found["kind"] = json!("APIGroup");
-                found["apiVersion"] = json!("v1");
-                found
+                let mut group = self.group(group).ok_or_else(no_such_page)?;
+                group["kind"] = json!("APIGroup");
+                group["apiVersion"] = json!("v1");
+                group
             }
             ["apis", group, version] => self.version_of(group, version)?,
             _ => return Err(no_such_page()),
@@ -48,28 +49,24 @@ impl Server {
                 versions.push(kind.version.to_string());
             }
         }
-        let version_entry =
-            |version: &String| json!({"groupVersion": format!("{group}/{version}"), "version": version});
-        let preferred = version_entry(versions.first()?);
-        Some(json!({
-            "name": group, "versions": versions.iter().map(version_entry).collect::<Value>(),
-            "preferredVersion": preferred,
-        }))
+        let entries: Vec<Value> = versions
+            .iter()
+            .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+            .collect();
+        let preferred = entries.first()?.clone();
+        Some(json!({"name": group, "versions": entries, "preferredVersion": preferred}))
     }
 
     fn version_of(&self, group: &str, version: &str) -> Result<Value, Refusal> {
         let kinds = self.kinds.values().filter(|kind| *kind.group == *group && *kind.version == *version);
         let mut resources = BTreeMap::new();
         for kind in kinds {
-            let resource = |name: String, verbs: &[&str]| {
-                json!({"name": name, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
-                    "kind": &*kind.name, "verbs": verbs})
-            };
-            let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-            resources.insert(kind.plural.to_string(), resource(kind.plural.to_string(), &all));
+            let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+            resources.insert(kind.plural.to_string(), resource(kind, &kind.plural, &verbs));
             if kind.status {
                 let name = format!("{}/status", kind.plural);
-                resources.insert(name.clone(), resource(name, &["get", "patch", "update"]));
+                let entry = resource(kind, &name, &["get", "patch", "update"]);
+                resources.insert(name, entry);
             }
         }
         if resources.is_empty() {
@@ -81,4 +78,9 @@ impl Server {
             "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
         }))
     }
+}
+
+fn resource(kind: &Kind, name: &str, verbs: &[&str]) -> Value {
+    json!({"name": name, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
+        "kind": &*kind.name, "verbs": verbs})
 }

@@ -152,7 +152,7 @@ pub fn shape(above: Shape, parent: &str, name: &str) -> Shape {
 }
 
 /// Whether a field has owners.
-pub fn is_owned(above: Shape, name: &str) -> bool {
+fn is_owned(above: Shape, name: &str) -> bool {
     match above {
         Shape::Object => !matches!(name, "apiVersion" | "kind"),
         Shape::Metadata => !matches!(
@@ -175,13 +175,18 @@ pub fn is_owned(above: Shape, name: &str) -> bool {
 /// The step to an item of a list: its keys, or the item itself.
 pub fn item_step(shape: Shape, item: &Value) -> Step {
     let Shape::Keyed(keys) = shape else { return Step::Item(format!("={item}").into()) };
-    let part = |key: &&str| match item.get(*key) {
+    let parts = keys.iter().filter_map(|key| match item.get(*key) {
         Some(value) => Some(format!("{key}={value}")),
         // The default of the only optional key.
         None if *key == "protocol" => Some("protocol=\"TCP\"".to_owned()),
         None => None,
-    };
-    Step::Item(keys.iter().filter_map(part).collect::<Vec<_>>().join(",").into())
+    });
+    Step::Item(parts.collect::<Vec<_>>().join(",").into())
+}
+
+/// The position of each item of a list.
+fn positions(shape: Shape, items: &[Value]) -> BTreeMap<Step, usize> {
+    items.iter().enumerate().map(|(at, item)| (item_step(shape, item), at)).collect()
 }
 
 /// The fields of a map that have owners.
@@ -260,10 +265,7 @@ fn compare_in(
             }
         }
         (Some(Value::Array(old)), Some(Value::Array(new))) if matches!(here, Shape::Keyed(_) | Shape::Set) => {
-            let by_step = |items: &'_ [Value]| -> BTreeMap<Step, usize> {
-                items.iter().enumerate().map(|(at, item)| (item_step(here, item), at)).collect()
-            };
-            let (before, after) = (by_step(old), by_step(new));
+            let (before, after) = (positions(here, old), positions(here, new));
             for step in before.keys().chain(after.keys().filter(|step| !before.contains_key(*step))) {
                 let (old, new) = (before.get(step).map(|at| &old[*at]), after.get(step).map(|at| &new[*at]));
                 compare_below(old, new, Shape::Map, "", step.clone(), set, removed);

@@ -72,10 +72,9 @@ impl Kind {
     /// The kinds that a CRD defines: one for each served version.
     pub fn of_definition(definition: &Value) -> Vec<Kind> {
         let spec = &definition["spec"];
-        let text = |value: &Value| Arc::<str>::from(value.as_str().unwrap_or_default());
         let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let served = versions.iter().filter(|version| version["served"] != json!(false));
-        let kind = |version: &Value| Kind {
+        let kinds = served.map(|version| Kind {
             group: text(&spec["group"]),
             version: text(&version["name"]),
             name: text(&spec["names"]["kind"]),
@@ -89,9 +88,13 @@ impl Kind {
             put_creates: false,
             names: Names::Subdomain,
             schema: version["schema"]["openAPIV3Schema"].clone(),
-        };
-        served.map(kind).collect()
+        });
+        kinds.collect()
     }
+}
+
+fn text(value: &Value) -> Arc<str> {
+    value.as_str().unwrap_or_default().into()
 }
 
 /// Group, version, kind, plural, and letters: `n`amespaced, has a `s`tatus, counts `g`enerations, `r`eturns what it
@@ -121,11 +124,10 @@ const BUILT_IN: &[(&str, &str, &str, &str, &str)] = &[
 
 pub fn built_in() -> impl Iterator<Item = Kind> {
     BUILT_IN.iter().map(|(group, version, kind, plural, letters)| {
-        let has = |letter: char| letters.contains(letter);
         let names = match () {
-            () if has('l') => Names::Label,
-            () if has('a') => Names::Label1035,
-            () if has('p') => Names::Segment,
+            () if letters.contains('l') => Names::Label,
+            () if letters.contains('a') => Names::Label1035,
+            () if letters.contains('p') => Names::Segment,
             () => Names::Subdomain,
         };
         Kind {
@@ -133,13 +135,13 @@ pub fn built_in() -> impl Iterator<Item = Kind> {
             version: (*version).into(),
             name: (*kind).into(),
             plural: (*plural).into(),
-            namespaced: has('n'),
-            status: has('s'),
-            generation: has('g'),
+            namespaced: letters.contains('n'),
+            status: letters.contains('s'),
+            generation: letters.contains('g'),
             custom: false,
-            returns_deleted: has('r'),
-            unconditional: !has('v'),
-            put_creates: has('c'),
+            returns_deleted: letters.contains('r'),
+            unconditional: !letters.contains('v'),
+            put_creates: letters.contains('c'),
             names,
             schema: Value::Null,
         }

@@ -148,8 +148,9 @@ impl Server {
         let Some(kind) = kind else {
             // The server returns a plain-text 404 for types of groups that CRDs define, and a Status for its own
             // groups.
-            let own = kinds::built_in().any(|kind| *kind.group == *place.group && *kind.version == *place.version);
-            return Err(if own { Refusal::no_such_resource() } else { discovery::no_such_page() });
+            let is_built_in =
+                kinds::built_in().any(|kind| *kind.group == *place.group && *kind.version == *place.version);
+            return Err(if is_built_in { Refusal::no_such_resource() } else { discovery::no_such_page() });
         };
         self.access.check(&self.store, request, &kind)?;
         let everywhere = matches!(request.verb, Verb::List | Verb::Watch) && kind.namespaced;
@@ -211,17 +212,20 @@ enum Handled {
 }
 
 fn written(request: &ApiRequest, done: Success) -> Response<Bytes> {
-    let object = |value: &Value| match request.metadata_only && value["kind"] != "Status" {
-        true => Bytes::from(read::metadata_of(value).to_string()),
-        false => Bytes::from(value.to_string()),
-    };
     let body = match done.body {
-        Body::Object(found) if !request.metadata_only => found.json(),
-        Body::Object(found) => object(&found.value),
-        Body::Json(value) => object(&value),
+        Body::Object(object) if !request.metadata_only => object.json(),
+        Body::Object(object) => json_body(request, &object.value),
+        Body::Json(value) => json_body(request, &value),
         Body::Text(text) => text,
     };
     response(done.code, body)
+}
+
+fn json_body(request: &ApiRequest, value: &Value) -> Bytes {
+    match request.metadata_only && value["kind"] != "Status" {
+        true => Bytes::from(read::metadata_of(value).to_string()),
+        false => Bytes::from(value.to_string()),
+    }
 }
 
 pub fn refused(refusal: &Refusal) -> Response<Bytes> {

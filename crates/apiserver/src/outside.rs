@@ -132,9 +132,10 @@ impl Server {
 
     fn found(&self, value: &Value) -> Arc<Object> {
         let kind = self.kind_of(value).expect("its kind is served");
-        let text = |name: &str| value["metadata"][name].as_str().unwrap_or_default();
-        let found = self.store.get(&kind.id(), text("namespace"), text("name")).cloned();
+        let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        let object = self.store.get(&kind.id(), namespace, name).cloned();
         // The request may have removed it.
-        found.unwrap_or_else(|| Object::unstored(value.clone(), Arc::default()))
+        object.unwrap_or_else(|| Object::unstored(value.clone(), Arc::default()))
     }
 }

@@ -17,7 +17,7 @@ use super::store::{ChangeKind, Object, key};
 use super::{Body, Server, Success};
 
 /// The annotation in which a test stores the log of a Pod.
-pub const POD_LOG: &str = "simulation/log";
+const POD_LOG: &str = "simulation/log";
 
 #[derive(Clone, Debug)]
 pub struct WatchSpec {
@@ -273,9 +273,10 @@ fn token(text: &str) -> Result<Option<(u64, String)>, Refusal> {
     if text.is_empty() {
         return Ok(None);
     }
-    let read = || {
-        let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-        Some((token["rv"].as_u64()?, token["start"].as_str()?.to_owned()))
-    };
-    read().map(Some).ok_or_else(|| Refusal::bad_request("continue key is not valid"))
+    decode_token(text).map(Some).ok_or_else(|| Refusal::bad_request("continue key is not valid"))
+}
+
+fn decode_token(text: &str) -> Option<(u64, String)> {
+    let token: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+    Some((token["rv"].as_u64()?, token["start"].as_str()?.to_owned()))
 }

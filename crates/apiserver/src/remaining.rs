@@ -38,11 +38,8 @@ impl Server {
                 *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
             }
         }
-        let format = |all: &BTreeMap<String, usize>, join: &str| {
-            all.iter().map(|(what, count)| format!("{what} {join} {count} resource instances")).collect::<Vec<_>>()
-        };
-        let content = format(&kinds, "has").join(", ");
-        let held = format(&finalizers, "in").join(", ");
+        let content = list_counts(&kinds, "has");
+        let held = list_counts(&finalizers, "in");
         let conditions = QUIET.map(|(kind, reason, message)| match kind {
             "NamespaceContentRemaining" if !content.is_empty() => {
                 (kind, "True", "SomeResourcesRemain", format!("Some resources are remaining: {content}"))
@@ -57,14 +54,13 @@ impl Server {
         });
         let Some(namespace) = self.object("", "namespaces", "", name).cloned() else { return false };
         let known = namespace.value["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let since = |kind: &str, status: &str| {
-            let same = known.iter().find(|one| one["type"] == kind && one["status"] == status);
-            same.map_or_else(|| Value::from(seconds(now)), |one| one["lastTransitionTime"].clone())
-        };
         let conditions: Vec<Value> = conditions
             .into_iter()
             .map(|(kind, status, reason, message)| {
-                json!({"type": kind, "status": status, "lastTransitionTime": since(kind, status), "reason": reason,
+                let same = known.iter().find(|condition| condition["type"] == kind && condition["status"] == status);
+                let since =
+                    same.map_or_else(|| Value::from(seconds(now)), |condition| condition["lastTransitionTime"].clone());
+                json!({"type": kind, "status": status, "lastTransitionTime": since, "reason": reason,
                     "message": message})
             })
             .collect();
@@ -77,4 +73,12 @@ impl Server {
         }
         changed
     }
+}
+
+fn list_counts(counts: &BTreeMap<String, usize>, join: &str) -> String {
+    counts
+        .iter()
+        .map(|(what, count)| format!("{what} {join} {count} resource instances"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

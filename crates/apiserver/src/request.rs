@@ -82,7 +82,6 @@ pub struct ApiRequest {
 impl ApiRequest {
     pub fn of(request: &Request<Bytes>) -> Self {
         let headers = request.headers();
-        let header = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
         let query = request.uri().query().unwrap_or_default();
         let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes())
             .filter(|(key, _)| !key.is_empty())
@@ -90,7 +89,7 @@ impl ApiRequest {
             .collect();
         let path = request.uri().path().to_owned();
         let place = place(&path).unwrap_or_default();
-        let patch = match header(header::CONTENT_TYPE).split(';').next().unwrap_or_default() {
+        let patch = match text(headers, header::CONTENT_TYPE).split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Some(PatchType::Json),
             "application/merge-patch+json" => Some(PatchType::Merge),
             "application/apply-patch+yaml" => Some(PatchType::Apply),
@@ -98,14 +97,14 @@ impl ApiRequest {
         };
         let verb = verb(request.method(), &place, &query, patch);
         // The default field manager is the first part of the user agent.
-        let agent = header(header::USER_AGENT).split('/').next().unwrap_or_default();
+        let agent = text(headers, header::USER_AGENT).split('/').next().unwrap_or_default();
         let manager = query.get("fieldManager").map_or(agent, String::as_str).to_owned();
         Self {
             verb,
             place,
             path,
             patch: patch.filter(|_| *request.method() == Method::PATCH),
-            metadata_only: header(header::ACCEPT).contains("as=PartialObjectMetadata"),
+            metadata_only: text(headers, header::ACCEPT).contains("as=PartialObjectMetadata"),
             user: headers.get("Impersonate-User").and_then(|user| user.to_str().ok()).unwrap_or_default().into(),
             manager: if manager.is_empty() { "unknown".to_owned() } else { manager },
             query,
@@ -120,6 +119,10 @@ impl ApiRequest {
     pub fn is(&self, name: &str) -> bool {
         matches!(self.query(name), "true" | "1")
     }
+}
+
+fn text(headers: &header::HeaderMap, name: header::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
 fn verb(method: &Method, place: &Place, query: &BTreeMap<String, String>, patch: Option<PatchType>) -> Verb {
@@ -156,13 +159,12 @@ pub fn place(path: &str) -> Option<Place> {
         ["namespaces", namespace, plural, ..] if !matches!(*plural, "status" | "finalize") => (*namespace, &rest[2..]),
         rest => ("", rest),
     };
-    let part = |at: usize| rest.get(at).copied().unwrap_or_default().to_owned();
     Some(Place {
         group: group.to_owned(),
         version: version.to_owned(),
-        plural: part(0),
+        plural: rest.first().copied().unwrap_or_default().to_owned(),
         namespace: namespace.to_owned(),
-        name: part(1),
+        name: rest.get(1).copied().unwrap_or_default().to_owned(),
         subresource: rest.get(2..).unwrap_or_default().join("/"),
     })
 }

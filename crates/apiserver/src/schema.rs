@@ -81,17 +81,16 @@ fn check_in(schema: &Value, value: &Value, path: &str, is_update: bool, causes: 
     }
     match value {
         Value::Object(map) => {
-            let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
             for (name, value) in map {
                 let known = schema["properties"].get(name);
                 let known = known.or(schema.get("additionalProperties").filter(|values| values.is_object()));
                 if let Some(schema) = known {
-                    check_in(schema, value, &below(name), is_update, causes);
+                    check_in(schema, value, &below(path, name), is_update, causes);
                 }
             }
             for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                 if !map.contains_key(name) {
-                    causes.push(Cause::required(below(name), ""));
+                    causes.push(Cause::required(below(path, name), ""));
                 }
             }
         }
@@ -107,6 +106,10 @@ fn check_in(schema: &Value, value: &Value, path: &str, is_update: bool, causes: 
         }
         _ => {}
     }
+}
+
+fn below(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 fn list(schema: &Value, items: &[Value], path: &str, is_update: bool, causes: &mut Vec<Cause>) {

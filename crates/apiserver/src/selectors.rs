@@ -48,18 +48,24 @@ impl Selectors {
 
     pub fn fit(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        let label = |key: &str| labels.get(key).and_then(Value::as_str);
-        let labels_fit = self.labels.iter().all(|term| match term {
-            Term::In(key, values) => label(key).is_some_and(|value| values.iter().any(|other| other == value)),
-            Term::NotIn(key, values) => label(key).is_none_or(|value| values.iter().all(|other| other != value)),
-            Term::Exists(key) => label(key).is_some(),
-            Term::Absent(key) => label(key).is_none(),
-        });
-        labels_fit
+        self.labels.iter().all(|term| term.fits(labels))
             && self.fields.iter().all(|(path, equal, value)| {
-                let found = path.iter().fold(object, |here, part| &here[part.as_str()]);
-                (found.as_str().unwrap_or_default() == value) == *equal
+                let field = path.iter().fold(object, |here, part| &here[part.as_str()]);
+                (field.as_str().unwrap_or_default() == value) == *equal
             })
+    }
+}
+
+impl Term {
+    fn fits(&self, labels: &Value) -> bool {
+        let (Self::In(key, _) | Self::NotIn(key, _) | Self::Exists(key) | Self::Absent(key)) = self;
+        let label = labels.get(key).and_then(Value::as_str);
+        match self {
+            Self::In(_, values) => label.is_some_and(|label| values.iter().any(|value| value == label)),
+            Self::NotIn(_, values) => label.is_none_or(|label| values.iter().all(|value| value != label)),
+            Self::Exists(_) => label.is_some(),
+            Self::Absent(_) => label.is_none(),
+        }
     }
 }
 
@@ -94,22 +100,25 @@ fn split_terms(text: &str) -> Vec<&str> {
 
 fn term(text: &str) -> Option<Term> {
     let text = text.trim();
-    let key = |key: &str| key.trim().to_owned();
     if let Some((before, values)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let values = values.split(',').map(trimmed).collect();
         let before = before.trim();
         return match before.strip_suffix(" notin") {
-            Some(name) => Some(Term::NotIn(key(name), values)),
-            None => before.strip_suffix(" in").map(|name| Term::In(key(name), values)),
+            Some(key) => Some(Term::NotIn(trimmed(key), values)),
+            None => before.strip_suffix(" in").map(|key| Term::In(trimmed(key), values)),
         };
     }
-    Some(if let Some((name, value)) = text.split_once("!=") {
-        Term::NotIn(key(name), vec![key(value)])
-    } else if let Some((name, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        Term::In(key(name), vec![key(value)])
-    } else if let Some(name) = text.strip_prefix('!') {
-        Term::Absent(key(name))
+    Some(if let Some((key, value)) = text.split_once("!=") {
+        Term::NotIn(trimmed(key), vec![trimmed(value)])
+    } else if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+        Term::In(trimmed(key), vec![trimmed(value)])
+    } else if let Some(key) = text.strip_prefix('!') {
+        Term::Absent(trimmed(key))
     } else {
-        Term::Exists(key(text))
+        Term::Exists(text.to_owned())
     })
+}
+
+fn trimmed(text: &str) -> String {
+    text.trim().to_owned()
 }

@@ -201,14 +201,15 @@ impl Store {
     /// Drops the changes up to `version`.
     pub fn compact(&mut self, version: u64) {
         self.compacted = self.compacted.max(version.min(self.version));
-        let compacted = self.compacted;
-        let forget = |log: &mut VecDeque<Arc<Change>>| {
-            let end = log.partition_point(|change| change.version <= compacted);
-            log.drain(..end).next_back().map(|change| change.version)
-        };
-        forget(&mut self.log);
+        compact_log(&mut self.log, self.compacted);
         for table in self.tables.values_mut() {
-            table.forgotten = forget(&mut table.log).unwrap_or(table.forgotten);
+            table.forgotten = compact_log(&mut table.log, self.compacted).unwrap_or(table.forgotten);
         }
     }
+}
+
+/// Drops the changes up to `version`. Returns the version of the last one.
+fn compact_log(log: &mut VecDeque<Arc<Change>>, version: u64) -> Option<u64> {
+    let end = log.partition_point(|change| change.version <= version);
+    log.drain(..end).next_back().map(|change| change.version)
 }

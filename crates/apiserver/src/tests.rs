@@ -80,6 +80,11 @@ fn summary(object: &ConfigMap) -> String {
     format!("{}={}", object.metadata.name.clone().unwrap(), data.into_values().collect::<String>())
 }
 
+/// The names of the ConfigMaps.
+fn config_maps(cluster: &Cluster) -> Vec<String> {
+    cluster.with(|server, _| server.objects("", "configmaps").map(|object| object.name().to_owned()).collect())
+}
+
 /// Creates and changes objects at fixed times.
 async fn act(cluster: &Cluster) {
     let name = |name: &str| format!("{SHOP}/{name}");
@@ -106,23 +111,26 @@ async fn a_watch_delivers_all_events_in_order() {
 
 #[test]
 fn two_runs_are_identical() {
-    let run = || {
-        let builder = &mut tokio::runtime::Builder::new_current_thread();
-        builder.enable_time().start_paused(true).build().unwrap().block_on(async {
-            let cluster = cluster(NoFaults);
-            tokio::join!(watched(&cluster, watcher::Config::default(), millis(1000)), act(&cluster));
-            cluster.tape()
-        })
-    };
-    let first = run();
+    let first = tape_of_run();
     assert!(first.len() > 5, "{first:?}");
-    assert_eq!(first, run());
+    assert_eq!(first, tape_of_run());
+}
+
+fn tape_of_run() -> Vec<String> {
+    let builder = &mut tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap().block_on(async {
+        let cluster = cluster(NoFaults);
+        tokio::join!(watched(&cluster, watcher::Config::default(), millis(1000)), act(&cluster));
+        cluster.tape()
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn coalesced_events_have_only_the_last_state() {
-    let gather = |event| if event == 1 { WatchFate::Coalesce(millis(50)) } else { at_once(event) };
-    let cluster = cluster(FateNetwork(|_: &RequestInfo| Fate::quick(), gather));
+    let cluster = cluster(FateNetwork(
+        |_: &RequestInfo| Fate::quick(),
+        |event| if event == 1 { WatchFate::Coalesce(millis(50)) } else { at_once(event) },
+    ));
     let (seen, ()) = tokio::join!(watched(&cluster, watcher::Config::default(), millis(1000)), act(&cluster));
     assert_eq!(seen, ["init", "done", "+ a=2", "+ b=1", "- b=1", "+ a=3"]);
 }
@@ -141,8 +149,10 @@ async fn a_watch_continues_after_its_stream_ended_or_was_reset() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_version_starts_a_new_list() {
-    let expire = |event| if event == 2 { WatchFate::Expired } else { at_once(event) };
-    let cluster = cluster(FateNetwork(|_: &RequestInfo| Fate::quick(), expire));
+    let cluster = cluster(FateNetwork(
+        |_: &RequestInfo| Fate::quick(),
+        |event| if event == 2 { WatchFate::Expired } else { at_once(event) },
+    ));
     let (seen, ()) = tokio::join!(watched(&cluster, watcher::Config::default(), millis(30_000)), act(&cluster));
     assert_eq!(&seen[..6], ["init", "done", "+ a=1", "error 410", "init", "has a=3"]);
 }
@@ -179,27 +189,22 @@ async fn a_lost_request_has_no_effect_but_one_with_a_lost_answer_has() {
     };
     let cluster = cluster(FateNetwork(lose, at_once));
     let api: Api<ConfigMap> = Api::namespaced(cluster.client("a1"), "shop");
-    let count = |cluster: &Cluster| cluster.with(|server, _| server.objects("", "configmaps").count());
     assert!(matches!(api.create(&PostParams::default(), &typed("a")).await, Err(kube::Error::Service(_))));
-    assert_eq!(count(&cluster), 0);
+    assert!(config_maps(&cluster).is_empty());
     assert!(matches!(api.create(&PostParams::default(), &typed("a")).await, Err(kube::Error::Service(_))));
-    assert_eq!(count(&cluster), 1);
+    assert_eq!(config_maps(&cluster), ["a"]);
     let tape = cluster.tape().join("\n");
     assert!(tape.ends_with("a1 CREATE configmaps/shop -> 201 rv=100011 (answer lost)"), "{tape}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_request_arrives_unless_the_client_disconnects() {
-    let slow = |_: &RequestInfo| Fate { before: millis(500), ..Fate::quick() };
-    let cluster = cluster(FateNetwork(slow, at_once));
+    let cluster = cluster(FateNetwork(|_: &RequestInfo| Fate { before: millis(500), ..Fate::quick() }, at_once));
     let api: Api<ConfigMap> = Api::namespaced(cluster.client("a1"), "shop");
     let params = PostParams::default();
     assert!(tokio::time::timeout(millis(100), api.create(&params, &typed("late"))).await.is_err());
     tokio::time::sleep(millis(1000)).await;
-    let names = |cluster: &Cluster| -> Vec<String> {
-        cluster.with(|server, _| server.objects("", "configmaps").map(|object| object.name().to_owned()).collect())
-    };
-    assert_eq!(names(&cluster), ["late"]);
+    assert_eq!(config_maps(&cluster), ["late"]);
     let object = typed("never");
     let creating = api.create(&params, &object);
     let (created, ()) = tokio::join!(creating, async {
@@ -208,7 +213,7 @@ async fn a_dropped_request_arrives_unless_the_client_disconnects() {
     });
     assert!(created.is_err());
     tokio::time::sleep(millis(1000)).await;
-    assert_eq!(names(&cluster), ["late"]);
+    assert_eq!(config_maps(&cluster), ["late"]);
     assert!(api.get("late").await.is_err(), "the client is disconnected");
 }
 

@@ -62,34 +62,37 @@ impl Server {
     /// Runs one step of the garbage collector: deletes objects without remaining owners, and removes the foreground
     /// finalizer of objects without dependents. Returns whether anything changed.
     pub fn tick_garbage(&mut self, now: Timestamp) -> bool {
-        let all: Vec<Arc<Object>> =
+        let objects: Vec<Arc<Object>> =
             self.store.tables().flat_map(|(_, table)| table.objects.values().cloned()).collect();
-        let uids: BTreeSet<&str> = all.iter().map(|object| object.uid()).collect();
-        let waiting = |object: &Object| held_by(&object.value, "foregroundDeletion") && object.is_deleting();
-        let going: BTreeSet<&str> = all.iter().filter(|object| waiting(object)).map(|object| object.uid()).collect();
-        let owners = |object: &Object| -> Vec<String> {
-            let owners = object.value["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-            owners.iter().filter_map(|owner| owner["uid"].as_str().map(str::to_owned)).collect()
-        };
+        let uids: BTreeSet<&str> = objects.iter().map(|object| object.uid()).collect();
+        let going: BTreeSet<&str> = objects
+            .iter()
+            .filter(|object| held_by(&object.value, "foregroundDeletion") && object.is_deleting())
+            .map(|object| object.uid())
+            .collect();
         let mut did = false;
-        for object in &all {
-            let owners = owners(object);
+        for object in &objects {
+            let mut owners = owners(object).peekable();
             // The owner is deleted, or waits for the deletion of its dependents.
-            let lost = |uid: &String| !uids.contains(uid.as_str()) || going.contains(uid.as_str());
-            if !owners.is_empty() && owners.iter().all(lost) && !object.is_deleting() {
+            if owners.peek().is_some()
+                && owners.all(|uid| !uids.contains(uid) || going.contains(uid))
+                && !object.is_deleting()
+            {
                 let kind = self.kind_of(&object.value).expect("its kind is served");
                 self.mark(now, &kind, object, "Background", false);
                 did = true;
             }
         }
-        for object in all.iter().filter(|object| object.is_deleting()) {
+        for object in objects.iter().filter(|object| object.is_deleting()) {
             let held = if held_by(&object.value, "orphan") { "orphan" } else { "foregroundDeletion" };
-            let depends = |other: &Arc<Object>| owners(other).iter().any(|uid| uid == object.uid());
-            if !held_by(&object.value, held) || (held == "foregroundDeletion" && all.iter().any(depends)) {
+            if !held_by(&object.value, held) {
                 continue;
             }
+            let mut dependents = objects.iter().filter(|other| owners(other).any(|uid| uid == object.uid()));
             if held == "orphan" {
-                all.iter().filter(|other| depends(other)).for_each(|other| self.disown(now, other, object.uid()));
+                dependents.for_each(|dependent| self.disown(now, dependent, object.uid()));
+            } else if dependents.next().is_some() {
+                continue;
             }
             did |= self.release(now, object, held);
         }
@@ -157,6 +160,12 @@ impl Server {
         let (api_version, name) = (value["apiVersion"].as_str()?, value["kind"].as_str()?);
         self.kinds.values().find(|kind| *kind.name == *name && kind.api_version() == api_version).cloned()
     }
+}
+
+/// The UIDs of the owners of an object.
+fn owners(object: &Object) -> impl Iterator<Item = &str> {
+    let owners = object.value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    owners.filter_map(|owner| owner["uid"].as_str())
 }
 
 fn held_by(value: &Value, finalizer: &str) -> bool {

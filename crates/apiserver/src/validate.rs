@@ -1,6 +1,6 @@
 //! Validation of objects.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::kinds::{Kind, Names};
 use super::refusal::Cause;
@@ -66,34 +66,36 @@ fn wrong_name(kind: &Kind, name: &str) -> Option<String> {
     if name.len() > longest && kind.names != Names::Segment {
         return Some(format!("must be no more than {longest} characters"));
     }
-    let label = |part: &str| {
-        let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-        part.chars().all(|letter| plain(letter) || letter == '-') && part.starts_with(plain) && part.ends_with(plain)
-    };
     let (fits, text) = match kind.names {
-        Names::Subdomain => (name.split('.').all(label), SUBDOMAIN),
-        Names::Label => (label(name), LABEL),
-        Names::Label1035 => (label(name) && name.starts_with(|letter: char| letter.is_ascii_lowercase()), LABEL_1035),
+        Names::Subdomain => (name.split('.').all(is_label), SUBDOMAIN),
+        Names::Label => (is_label(name), LABEL),
+        Names::Label1035 => {
+            (is_label(name) && name.starts_with(|letter: char| letter.is_ascii_lowercase()), LABEL_1035)
+        }
         Names::Segment => (!name.contains(['/', '%']) && name != "." && name != "..", "may not contain '/'"),
     };
     (!fits).then(|| text.to_owned())
 }
 
+fn is_label(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-')
+        && !text.is_empty()
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 fn is_label_value(text: &str) -> bool {
-    let plain = |letter: char| letter.is_ascii_alphanumeric();
-    text.chars().all(|letter| plain(letter) || "-_.".contains(letter))
-        && text.starts_with(plain)
-        && text.ends_with(plain)
+    text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+        && text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && text.ends_with(|letter: char| letter.is_ascii_alphanumeric())
 }
 
 fn data(object: &Value) -> Option<Cause> {
     // The size of a Secret is that of the decoded data.
     let is_secret = object["kind"] == "Secret";
-    let size = |value: &Value| {
-        let length = value.as_str().map_or(0, str::len);
-        if is_secret { length / 4 * 3 } else { length }
-    };
-    let sum: usize = object["data"].as_object().into_iter().flatten().map(|(_, value)| size(value)).sum();
+    let values = object["data"].as_object().into_iter().flat_map(Map::values);
+    let lengths = values.map(|value| value.as_str().map_or(0, str::len));
+    let sum: usize = lengths.map(|length| if is_secret { length / 4 * 3 } else { length }).sum();
     let why = "Too long: may not be more than 1048576 bytes";
     (sum > LARGEST).then(|| Cause::new("FieldValueTooLong", if is_secret { "data" } else { "" }, why))
 }
@@ -112,6 +114,10 @@ fn lease(object: &Value) -> Vec<Cause> {
     causes
 }
 
+fn finalizers(object: &Value) -> &[Value] {
+    object["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
 /// Returns the errors of a change: fields that must not change.
 pub fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -122,11 +128,10 @@ pub fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
         }
     }
     if !old["metadata"]["deletionTimestamp"].is_null() {
-        let all = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-        let before = all(old);
-        let added: Vec<Value> = all(new).into_iter().filter(|finalizer| !before.contains(finalizer)).collect();
+        let before = finalizers(old);
+        let new = finalizers(new).iter().filter(|finalizer| !before.contains(finalizer));
+        let added: Vec<String> = new.map(ToString::to_string).collect();
         if !added.is_empty() {
-            let added: Vec<String> = added.iter().map(ToString::to_string).collect();
             let why = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 added.join(", ")

@@ -269,24 +269,26 @@ impl Server {
 
 /// Whether an object is marked for deletion and no finalizer holds it.
 pub(crate) fn can_be_removed(kind: &Kind, value: &Value) -> bool {
-    let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     let is_namespace = kind.group.is_empty() && &*kind.plural == "namespaces";
-    let is_held = held(&value["metadata"]["finalizers"]) || (is_namespace && held(&value["spec"]["finalizers"]));
+    let is_held =
+        has_entries(&value["metadata"]["finalizers"]) || (is_namespace && has_entries(&value["spec"]["finalizers"]));
     !value["metadata"]["deletionTimestamp"].is_null() && !is_held
+}
+
+fn has_entries(list: &Value) -> bool {
+    list.as_array().is_some_and(|list| !list.is_empty())
 }
 
 /// The fields whose changes increase the generation.
 fn wanted_of<'v>(kind: &Kind, value: &'v Value) -> Vec<(&'v String, &'v Value)> {
     let fields = value.as_object().into_iter().flatten();
-    let counts = |name: &str| match kind.custom {
-        true => match name {
-            "metadata" | "apiVersion" | "kind" => false,
-            "status" => !kind.status,
-            _ => true,
-        },
-        false => name == "spec",
-    };
-    fields.filter(|(name, _)| counts(name)).collect()
+    let wanted = fields.filter(|(name, _)| match name.as_str() {
+        "spec" => true,
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => kind.custom && !kind.status,
+        _ => kind.custom,
+    });
+    wanted.collect()
 }
 
 /// A time in the format of object fields.

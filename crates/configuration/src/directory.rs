@@ -24,6 +24,11 @@ pub(crate) fn is_json(name: &str) -> bool {
     name.strip_suffix(".json").is_some()
 }
 
+/// Whether a file is only for OpenTofu, whose files take the place of those for both programs.
+pub(crate) fn is_tofu(name: &str) -> bool {
+    ENDINGS.iter().any(|(own, _)| name.ends_with(own))
+}
+
 fn stem(name: &str) -> Option<&str> {
     ENDINGS.iter().flat_map(|(own, old)| [own, old]).find_map(|ending| name.strip_suffix(ending))
 }
@@ -35,13 +40,11 @@ pub(crate) fn is_override(name: &str) -> bool {
 /// The configuration files in the order in which they are read.
 pub(crate) fn configuration_files(files: Vec<File>) -> Vec<File> {
     let names: BTreeSet<String> = files.iter().map(|file| file.name.clone()).collect();
-    let is_replaced = |name: &str| {
-        ENDINGS
-            .iter()
-            .any(|(own, old)| name.strip_suffix(old).is_some_and(|stem| names.contains(&format!("{stem}{own}"))))
-    };
     let mut chosen: Vec<File> = files;
-    chosen.retain(|file| is_configuration(&file.name) && !is_replaced(&file.name));
+    chosen.retain(|file| {
+        let mut endings = ENDINGS.iter().filter_map(|(own, old)| Some((own, file.name.strip_suffix(old)?)));
+        is_configuration(&file.name) && !endings.any(|(own, stem)| names.contains(&format!("{stem}{own}")))
+    });
     chosen.sort_by(|a, b| a.name.cmp(&b.name));
     chosen
 }

@@ -21,16 +21,16 @@ mod scope;
 mod uses;
 mod values;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use cty::Value;
 use hcl::Range;
-use language::{Budget, Failure, Files};
+use language::{Budget, Effects, Failure, Files};
 
 use compiled::{Compiled, Place};
-pub use demand::{BlockKeys, KeyKind, KnownBlock};
+pub use demand::{Answer, BlockKeys, KeyKind, KnownBlock};
 use expansion::Instances;
 pub use imports::{EvaluatedImport, ImportRequest};
 pub use inputs::{Input, values_of_file};
@@ -77,6 +77,8 @@ pub struct Settings {
     pub files: Arc<dyn Files + Send + Sync>,
     /// What `plantimestamp` gives.
     pub plan_time: Option<String>,
+    /// What functions with effects give from [`Evaluation::act`] on. Until then, or without, their results are unknown.
+    pub effects: Option<Arc<dyn Effects + Send + Sync>>,
     /// What the whole evaluation may cost.
     pub budget: Budget,
     /// The greatest number of objects and module instances.
@@ -106,6 +108,7 @@ impl Settings {
             cwd: "/".to_owned(),
             files,
             plan_time: None,
+            effects: None,
             budget: Budget::new(200_000_000, 4 << 30),
             max_instances: 1_000_000,
             on_demand: false,
@@ -142,6 +145,9 @@ pub struct Evaluation {
     reported: RefCell<HashSet<(Range, String)>>,
     /// What is to be computed next.
     ready: RefCell<Vec<Item>>,
+    /// What waited for something that is computed now. It comes after what is ready, so that an item that needs many others
+    /// is begun again when all of them are there, and not after each of them.
+    resumed: RefCell<Vec<Item>>,
     /// What each item that was begun waits for, and what waits for that.
     needs: RefCell<HashMap<Item, Stop>>,
     parked: RefCell<HashMap<Stop, Vec<Item>>>,
@@ -150,13 +156,15 @@ pub struct Evaluation {
     /// What was found since the last [`Evaluation::advance`].
     found: RefCell<Advance>,
     instance_count: RefCell<usize>,
+    /// Whether functions have effects.
+    acts: Cell<bool>,
 }
 
 /// A module call in a module instance, with a key.
 type CallInstance = (ModuleId, Arc<str>, Option<Key>);
 
 /// A module instance: one of a call's, or the root module.
-struct ModuleInstance {
+pub(crate) struct ModuleInstance {
     node: NodeId,
     module: Arc<Module>,
     path: ModulePath,
@@ -171,14 +179,14 @@ struct ModuleInstance {
 
 /// What `each` and `count` are.
 #[derive(Clone, Debug, Default)]
-struct Each {
+pub(crate) struct Each {
     key: Option<Key>,
     value: Option<Value>,
 }
 
 /// A value that was computed.
 #[derive(Clone, Debug)]
-struct Computed {
+pub(crate) struct Computed {
     value: Value,
     uses: Uses,
     /// Whether an error, here or in what it comes from, took the value away. The error is reported where it is.
@@ -193,7 +201,7 @@ impl Computed {
 
 /// Why something is not computed yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Stop {
+pub(crate) enum Stop {
     /// This comes first.
     Item(Item),
     /// The object has no value yet.
@@ -250,11 +258,13 @@ impl Evaluation {
             readers: RefCell::default(),
             reported: RefCell::default(),
             ready: RefCell::default(),
+            resumed: RefCell::default(),
             needs: RefCell::default(),
             parked: RefCell::default(),
             unchecked: RefCell::default(),
             found: RefCell::default(),
             instance_count: RefCell::default(),
+            acts: Cell::default(),
         };
         evaluation.check_inputs();
         evaluation.add_module(ModuleInstance {
@@ -294,10 +304,11 @@ impl Evaluation {
     /// The objects that have to be given a value before anything else can be computed.
     pub fn awaited(&self) -> Vec<InstanceAddress> {
         let parked = self.parked.borrow();
-        let object = |stop: &Stop| if let Stop::Object(object) = stop { Some(object.clone()) } else { None };
-        let mut all: Vec<InstanceAddress> = parked.keys().filter_map(object).collect();
-        all.sort();
-        all
+        let objects =
+            parked.keys().filter_map(|stop| if let Stop::Object(object) = stop { Some(object) } else { None });
+        let mut objects: Vec<InstanceAddress> = objects.cloned().collect();
+        objects.sort();
+        objects
     }
 
     /// The problems so far, each once, in the order of the files.
@@ -353,13 +364,6 @@ impl Evaluation {
         let item = Item::Provider(module, address.source.clone(), address.local.clone());
         self.completed(|| self.value_of(item.clone()))?;
         Ok(self.providers.borrow().get(address).cloned())
-    }
-
-    /// The value of an expression in the root module. `None` if an error took it away; `Err` has the object whose value is
-    /// needed first.
-    pub fn evaluate(&self, expr: &hcl::Expr) -> Result<Option<Value>, InstanceAddress> {
-        let computed = self.completed(|| scope::Scope::new(self, 0, None).computed(expr))?;
-        Ok((!computed.failed).then_some(computed.value))
     }
 
     fn module(&self, id: ModuleId) -> Arc<ModuleInstance> {
@@ -442,8 +446,8 @@ impl Evaluation {
     }
 
     fn next(&self) -> Option<Item> {
-        let mut ready = self.ready.borrow_mut();
-        std::iter::from_fn(|| ready.pop()).find(|item| !self.is_computed(item))
+        let (mut ready, mut resumed) = (self.ready.borrow_mut(), self.resumed.borrow_mut());
+        std::iter::from_fn(|| ready.pop().or_else(|| resumed.pop())).find(|item| !self.is_computed(item))
     }
 
     fn finished(&self, item: &Item) {
@@ -454,7 +458,7 @@ impl Evaluation {
 
     fn wake(&self, reason: &Stop) {
         let items = self.parked.borrow_mut().remove(reason);
-        self.ready.borrow_mut().extend(items.unwrap_or_default());
+        self.resumed.borrow_mut().extend(items.unwrap_or_default());
     }
 
     /// Keeps an item until what it needs is there, and has that computed.

@@ -127,14 +127,14 @@ impl Content {
                 None => self.attributes.push(attribute),
             }
         }
-        let is_kept = |own: &Block| {
-            BY_ARGUMENT.contains(&&*own.kind.text) || other.blocks.iter().all(|block| block.kind.text != own.kind.text)
-        };
-        self.blocks.retain(is_kept);
+        self.blocks.retain(|base| {
+            BY_ARGUMENT.contains(&&*base.kind.text)
+                || other.blocks.iter().all(|block| block.kind.text != base.kind.text)
+        });
         for block in other.blocks {
-            let mut own = self.blocks.iter_mut();
-            match own.find(|own| BY_ARGUMENT.contains(&&*own.kind.text) && own.kind.text == block.kind.text) {
-                Some(own) => own.body.overrides.push(block.body.base),
+            let mut bases = self.blocks.iter_mut();
+            match bases.find(|base| BY_ARGUMENT.contains(&&*base.kind.text) && base.kind.text == block.kind.text) {
+                Some(base) => base.body.overrides.push(block.body.base),
                 None => self.blocks.push(block),
             }
         }

@@ -23,7 +23,7 @@
 //!   names, also if the values that it uses are known.
 //! - Values that were given do not change. A planner that has to take a decision back begins a new evaluation, and gives the
 //!   same values again: that calls no provider.
-//! - An evaluation belongs to one thread. It calls nothing that waits.
+//! - An evaluation belongs to one thread. It waits for nothing but functions of providers ([`World::call`]).
 //!
 //! An object's configuration may need values of other objects, which are known when those were planned. So evaluation and
 //! planning take turns:
@@ -98,11 +98,14 @@ pub use address::{InstanceAddress, Key, Mode, ModulePath, ModuleStep, ResourceAd
 pub use diagnostics::{Diagnostics, Sources};
 pub use directory::{File, is_configuration};
 pub use evaluation::{
-    Advance, BlockKeys, Dependency, EvaluatedImport, EvaluatedLifecycle, Evaluation, ImportRequest, Input, KeyKind,
-    KnownBlock, Object, Presence, ProviderConfig, ProvisionerConfig, ReadsAfter, Settings, Trigger, Waiting, World,
-    values_of_file,
+    Advance, Answer, BlockKeys, Dependency, EvaluatedImport, EvaluatedLifecycle, Evaluation, ImportRequest, Input,
+    KeyKind, KnownBlock, Object, Presence, ProviderConfig, ProvisionerConfig, ReadsAfter, Settings, Trigger, Waiting,
+    World, values_of_file,
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};
 pub use read::read_module;
 pub use source::{DEFAULT_REGISTRY, InvalidSource, ModuleSource, RegistryModule, RemoteModule};
+/// The version of OpenTofu whose language this is, with which `required_version` is compared.
+pub const LANGUAGE_VERSION: version::Version = version::Version::new(1, 12, 6);
+
 pub use tree::{Directories, Installed, Manifest, Missing, Node, NodeId, ProviderRequirement, Tree, load};

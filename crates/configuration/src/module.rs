@@ -16,8 +16,6 @@ use crate::providers::{LocalProvider, ProviderSource, RequiredProvider};
 pub struct Module {
     /// The directory, as `path.module` shows it.
     pub directory: String,
-    /// The constraints of `required_version`.
-    pub required_versions: Vec<(String, Range)>,
     /// The providers by their names in this module.
     pub required_providers: BTreeMap<Arc<str>, RequiredProvider>,
     /// The `provider` blocks.
@@ -124,6 +122,11 @@ pub enum Repetition {
 }
 
 impl Repetition {
+    /// Whether instances have keys, so that a reference to the block is to a collection.
+    pub(crate) fn has_keys(&self) -> bool {
+        matches!(self, Self::Count(_) | Self::ForEach(_))
+    }
+
     pub(crate) fn expr(&self) -> Option<&Expr> {
         match self {
             Repetition::Once => None,

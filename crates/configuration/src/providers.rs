@@ -46,16 +46,11 @@ impl ProviderSource {
 
     /// Reads `name`, `namespace/name` or `host/namespace/name`.
     pub fn parse(text: &str) -> Option<Self> {
-        let part = |part: &str| -> Option<Arc<str>> {
-            let fits = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '_';
-            (!part.is_empty() && part.chars().all(fits)).then(|| part.to_lowercase().into())
-        };
-        let host = |host: &str| (host.contains('.') || host.contains(':')).then(|| Arc::from(host.to_lowercase()));
         match text.split('/').collect::<Vec<_>>().as_slice() {
             [name] => Some(Self { host: None, namespace: "hashicorp".into(), name: part(name)? }),
             [namespace, name] => Some(Self { host: None, namespace: part(namespace)?, name: part(name)? }),
-            [registry, namespace, name] => {
-                let registry = host(registry)?;
+            [registry, namespace, name] if registry.contains(['.', ':']) => {
+                let registry: Arc<str> = registry.to_lowercase().into();
                 let is_default = ["registry.opentofu.org", "registry.terraform.io"].contains(&&*registry);
                 let host = (!is_default).then_some(registry);
                 Some(Self { host, namespace: part(namespace)?, name: part(name)? })
@@ -63,6 +58,13 @@ impl ProviderSource {
             _ => None,
         }
     }
+}
+
+/// A part of the address of a provider.
+fn part(text: &str) -> Option<Arc<str>> {
+    let fits =
+        !text.is_empty() && text.chars().all(|letter| letter.is_alphanumeric() || letter == '-' || letter == '_');
+    fits.then(|| text.to_lowercase().into())
 }
 
 impl fmt::Display for ProviderSource {

@@ -13,14 +13,14 @@ mod refactoring;
 
 pub(crate) use constants::constant;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hcl::{Diagnostic, Range, Schema};
+use hcl::{Diagnostic, FileId, Range, Schema};
 
 use crate::diagnostics::{Diagnostics, Sources};
-use crate::directory::{File, configuration_files, is_override};
+use crate::directory::{File, configuration_files, is_override, is_tofu};
 use crate::layers::Block;
 use crate::module::Module;
 
@@ -44,10 +44,13 @@ pub fn read_module(directory: &str, files: Vec<File>, sources: &mut Sources) -> 
     let mut blocks = Vec::new();
     for file in configuration_files(files) {
         let is_override = is_override(&file.name);
+        let is_tofu = is_tofu(&file.name);
         let name = if directory == "." { file.name } else { format!("{directory}/{}", file.name) };
         let body = sources.parse(name, file.content, &mut reader.diagnostics);
         let (content, problems) = body.content(&top_level());
         reader.diagnostics.errors.extend(problems);
+        let own_files = content.blocks.iter().map(|block| block.header_range().file);
+        reader.tofu_files.extend(own_files.filter(|_| is_tofu));
         let target = if is_override { &mut overrides } else { &mut blocks };
         target.extend(content.blocks.into_iter().map(Block::from));
     }
@@ -55,6 +58,10 @@ pub fn read_module(directory: &str, files: Vec<File>, sources: &mut Sources) -> 
     directory.clone_into(&mut reader.module.directory);
     blocks.into_iter().for_each(|block| reader.block(block));
     reader.check_references();
+    if let Some(problem) = reader.unsupported_version {
+        // What else is wrong may be right in that version.
+        reader.diagnostics.errors = vec![problem];
+    }
     reader.diagnostics.sort();
     (reader.module, reader.diagnostics)
 }
@@ -88,12 +95,17 @@ struct Reader {
     diagnostics: Diagnostics,
     /// The block that has the requirements.
     required_providers: Option<Range>,
+    /// The files whose `required_version` is for OpenTofu.
+    tofu_files: BTreeSet<FileId>,
+    /// The module is for another version of the language.
+    unsupported_version: Option<Diagnostic>,
 }
 
 impl Reader {
     fn block(&mut self, block: Block) {
         match block.kind.text.as_str() {
             "terraform" => self.terraform(block),
+            "language" => self.language(block),
             "provider" => self.provider(block),
             "variable" => self.variable(block),
             "locals" => self.locals(block),
@@ -115,7 +127,6 @@ impl Reader {
                     block.range,
                 );
             }
-            // Editions of the language: there is one.
             _ => {}
         }
     }
@@ -138,14 +149,13 @@ impl Reader {
                 "locals" => self.override_locals(&mut blocks, block),
                 _ => {
                     self.reject_depends_on(&block);
-                    let alias = |block: &Block| constants::alias(&block.body);
-                    let own = alias(&block);
-                    let is_same = |other: &&mut Block| {
-                        other.kind.text == kind
-                            && other.labels_are(&block)
-                            && (kind != "provider" || alias(other) == own)
-                    };
-                    match blocks.iter_mut().find(is_same) {
+                    let alias = constants::alias(&block.body);
+                    let base = blocks.iter_mut().find(|base| {
+                        base.kind.text == kind
+                            && base.labels_are(&block)
+                            && (kind != "provider" || constants::alias(&base.body) == alias)
+                    });
+                    match base {
                         Some(base) => base.body.overrides.push(block.body.base),
                         None => self.missing_base(&block),
                     }
@@ -173,8 +183,11 @@ impl Reader {
     fn override_locals(&mut self, blocks: &mut [Block], block: Block) {
         for attribute in block.body.attributes(&mut self.diagnostics) {
             let name = attribute.name.clone();
-            let has = |body: &hcl::Body| body.clone().just_attributes().0.iter().any(|own| own.name.text == name.text);
-            match blocks.iter_mut().find(|own| own.kind.text == "locals" && has(&own.body.base)) {
+            let base = blocks.iter_mut().filter(|base| base.kind.text == "locals").find(|base| {
+                let (attributes, _) = base.body.base.clone().just_attributes();
+                attributes.iter().any(|attribute| attribute.name.text == name.text)
+            });
+            match base {
                 Some(base) => {
                     base.body.overrides.push(hcl::Body { attributes: vec![attribute], ..hcl::Body::default() });
                 }
@@ -229,14 +242,18 @@ fn first_word(what: &str) -> &str {
 /// The requirements of an override are merged with those of the block that has them.
 fn override_settings(blocks: &mut Vec<Block>, block: Block) {
     let schema = Schema::new(&[], &[("required_providers", &[])]);
-    let requires = |body: &hcl::Body| !body.clone().partial_content(&schema).0.blocks.is_empty();
-    let is_base = |base: &Block| base.kind.text == block.kind.text;
-    let same = blocks.iter().position(|base| is_base(base) && requires(&base.body.base) && requires(&block.body.base));
-    let position = same.or_else(|| blocks.iter().position(is_base));
+    let same = blocks
+        .iter()
+        .position(|base| base.kind.text == block.kind.text && has_blocks(base, &schema) && has_blocks(&block, &schema));
+    let position = same.or_else(|| blocks.iter().position(|base| base.kind.text == block.kind.text));
     match position.and_then(|position| blocks.get_mut(position)) {
         Some(base) => base.body.overrides.push(block.body.base),
         None => blocks.push(block),
     }
+}
+
+fn has_blocks(block: &Block, schema: &Schema) -> bool {
+    !block.body.base.clone().partial_content(schema).0.blocks.is_empty()
 }
 
 impl Block {

@@ -123,13 +123,14 @@ impl Block {
     /// assert!(block.attributes["id"].computed);
     /// ```
     pub fn from_json(json: &serde_json::Value) -> Option<Self> {
-        let members = |name: &str| json.get(name).and_then(|own| own.as_object()).into_iter().flatten();
+        let attributes = json.get("attributes").and_then(serde_json::Value::as_object).into_iter().flatten();
+        let blocks = json.get("block_types").and_then(serde_json::Value::as_object).into_iter().flatten();
         Some(Self {
-            attributes: members("attributes")
-                .map(|(name, own)| Some((Arc::from(name.as_str()), Attribute::from_json(own)?)))
+            attributes: attributes
+                .map(|(name, attribute)| Some((Arc::from(name.as_str()), Attribute::from_json(attribute)?)))
                 .collect::<Option<_>>()?,
-            blocks: members("block_types")
-                .map(|(name, own)| Some((Arc::from(name.as_str()), NestedBlock::from_json(own)?)))
+            blocks: blocks
+                .map(|(name, block)| Some((Arc::from(name.as_str()), NestedBlock::from_json(block)?)))
                 .collect::<Option<_>>()?,
         })
     }
@@ -141,15 +142,15 @@ fn each_part(value: &Value, nesting: Nesting, change: &dyn Fn(&Value) -> Value) 
         return value.clone();
     }
     let element = value.ty().element().cloned().unwrap_or(Type::Dynamic);
-    let items = || value.as_items().unwrap_or_default().iter().map(change);
-    let entries = || value.as_entries().into_iter().flatten().map(|(name, own)| (name.clone(), change(own)));
+    let items = value.as_items().unwrap_or_default().iter().map(change);
+    let entries = value.as_entries().into_iter().flatten().map(|(name, entry)| (name.clone(), change(entry)));
     let changed = match (nesting, value.ty()) {
         (Nesting::Single | Nesting::Group, _) => return change(value),
-        (_, Type::List(_)) => Value::list(element, items()),
-        (_, Type::Set(_)) => Value::set(element, items()),
-        (_, Type::Tuple(_)) => Value::tuple(items()),
-        (_, Type::Map(_)) => Value::map(element, entries()),
-        (_, Type::Object(_)) => Value::object(entries()),
+        (_, Type::List(_)) => Value::list(element, items),
+        (_, Type::Set(_)) => Value::set(element, items),
+        (_, Type::Tuple(_)) => Value::tuple(items),
+        (_, Type::Map(_)) => Value::map(element, entries),
+        (_, Type::Object(_)) => Value::object(entries),
         _ => return value.clone(),
     };
     changed.with_marks(value.marks())
@@ -184,7 +185,6 @@ impl Attribute {
     }
 
     fn from_json(json: &serde_json::Value) -> Option<Self> {
-        let flag = |name: &str| json.get(name).and_then(serde_json::Value::as_bool).unwrap_or(false);
         let mut nested: BTreeMap<Arc<str>, Self> = BTreeMap::new();
         let ty = match json.get("nested_type") {
             Some(inner) => {
@@ -201,12 +201,12 @@ impl Attribute {
         };
         Some(Self {
             ty,
-            required: flag("required"),
-            optional: flag("optional"),
-            computed: flag("computed"),
-            sensitive: flag("sensitive"),
-            write_only: flag("write_only"),
-            deprecated: flag("deprecated"),
+            required: flag(json, "required"),
+            optional: flag(json, "optional"),
+            computed: flag(json, "computed"),
+            sensitive: flag(json, "sensitive"),
+            write_only: flag(json, "write_only"),
+            deprecated: flag(json, "deprecated"),
             nested,
         })
     }
@@ -248,13 +248,20 @@ impl NestedBlock {
     }
 
     fn from_json(json: &serde_json::Value) -> Option<Self> {
-        let number = |name: &str| json.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0) as usize;
-        let max = number("max_items");
+        let max = number(json, "max_items");
         Some(Self {
             nesting: Nesting::parse(json.get("nesting_mode")?.as_str()?)?,
             block: Block::from_json(json.get("block")?)?,
-            min: number("min_items"),
+            min: number(json, "min_items"),
             max: (max > 0).then_some(max),
         })
     }
+}
+
+fn flag(json: &serde_json::Value, name: &str) -> bool {
+    json.get(name).and_then(serde_json::Value::as_bool).unwrap_or(false)
+}
+
+fn number(json: &serde_json::Value, name: &str) -> usize {
+    json.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0) as usize
 }

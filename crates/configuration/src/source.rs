@@ -186,13 +186,6 @@ fn registry(package: &str, subdir: Option<String>) -> Option<RegistryModule> {
         rest => (DEFAULT_REGISTRY.to_owned(), rest),
     };
     let [namespace, name, system] = parts else { return None };
-    let is_name = |part: &str| {
-        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        let ends = [part.bytes().next(), part.bytes().last()];
-        part.len() <= 64
-            && ends.iter().all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()))
-            && part.bytes().all(inner)
-    };
     let is_system = (1..=64).contains(&system.len())
         && system.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
     if !(is_host(&host) && is_name(namespace) && is_name(name) && is_system) {
@@ -203,23 +196,32 @@ fn registry(package: &str, subdir: Option<String>) -> Option<RegistryModule> {
     Some(RegistryModule { host, namespace, name, system, subdir })
 }
 
+/// Whether a part of an address of a registry can be a namespace or a name.
+fn is_name(part: &str) -> bool {
+    let ends = [part.bytes().next(), part.bytes().last()];
+    part.len() <= 64
+        && ends.iter().all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+        && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
 /// Whether a text is a host with a registry. These hosts have repositories instead.
 fn is_host(text: &str) -> bool {
     let (name, port) = text.split_once(':').unwrap_or((text, "1"));
-    let is_label =
-        |label: &str| !label.is_empty() && label.chars().all(|letter| letter.is_alphanumeric() || letter == '-');
     !["github.com", "bitbucket.org", "gitlab.com"].contains(&text)
         && port.parse::<u16>().is_ok()
         && (name.contains('.') || text.contains(':'))
-        && name.split('.').all(is_label)
+        && name
+            .split('.')
+            .all(|label| !label.is_empty() && label.chars().all(|letter| letter.is_alphanumeric() || letter == '-'))
 }
 
 /// Writes a shorthand out: the address with the program or protocol that gets it.
 fn write_out(package: &str) -> Result<String, InvalidSource> {
-    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let (forced, address) = match package.split_once("::").filter(|(forced, _)| is_word(forced)) {
-        Some((forced, address)) => (Some(forced), address),
-        None => (None, package),
+    let (forced, address) = match package.split_once("::") {
+        Some((word, address)) if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+            (Some(word), address)
+        }
+        _ => (None, package),
     };
     let has_scheme = address
         .split_once("://")

@@ -221,9 +221,8 @@ impl Loader<'_> {
 
     fn call(&mut self, caller: NodeId, path: &[Arc<str>], call: &Wanted) -> Option<Arc<Module>> {
         let directory = self.directory(caller, path, call)?;
-        let is_same = |node: &&Node| node.module.directory == directory;
-        let around = self.tree.ancestors(caller).find(is_same).map(|node| node.path.len());
-        if let Some(depth) = around {
+        let around = self.tree.ancestors(caller).find(|node| node.module.directory == directory);
+        if let Some(depth) = around.map(|node| node.path.len()) {
             self.calls_itself(&format!("`{directory}`"), depth, path, call.range);
             return None;
         }
@@ -249,9 +248,11 @@ impl Loader<'_> {
             return Some(join(&self.tree.nodes[caller].module.directory, path));
         }
         // Each call of a package has a copy of its own, so that the directories of such a circle all differ.
-        let is_same = |node: &&Node| node.source.as_ref() == Some(&call.source) && node.version == call.version;
-        let around = self.tree.ancestors(caller).find(is_same).map(|node| node.path.len());
-        if let Some(depth) = around {
+        let around = self
+            .tree
+            .ancestors(caller)
+            .find(|node| node.source.as_ref() == Some(&call.source) && node.version == call.version);
+        if let Some(depth) = around.map(|node| node.path.len()) {
             self.calls_itself(&format!("\"{}\"", call.source), depth, path, call.range);
             return None;
         }

@@ -9,15 +9,14 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client, ResourceExt as _};
-use serde::Serialize;
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use super::context::Context;
 use super::namespaces::NamespaceHandle;
-use super::watch::plans::{PlanEvent, PlanKey};
-use api::{DECIDED_BY, PlanObject, PlanSpec, PlanStatus, PlanUse, plan_name};
-use engine::plan::approval::is_consistent;
+use super::watch::{PlanEvent, PlanKey};
+use api::{DECIDED_BY, PlanObject, PlanSpec, PlanStatus, PlanUse, RawObject, plan_name};
+use engine::plan::approval::shown::is_consistent;
 use engine::plan::published;
 use process::{Random, request_error};
 use runtime::reconcile::index::{ApprovalPlan, PlanId};
@@ -38,7 +37,7 @@ const MAX_REFUSAL: usize = 500;
 const SALT_RETRY: Duration = Duration::from_secs(2);
 
 /// A Plan with a digest, as the reconciler needs it. `None` for a preview.
-pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
+pub(crate) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
     let spec = &plan.spec;
     let digest: Arc<str> = spec.digest.as_deref()?.into();
     let mut status = published::unpack(plan.status.clone().unwrap_or_default());
@@ -63,12 +62,21 @@ pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
     })
 }
 
-pub(super) fn id(plan: &PlanObject) -> PlanId {
+pub(crate) fn id(plan: &impl ResourceExt) -> PlanId {
     PlanId { uid: plan.uid().unwrap_or_default().into(), version: plan.resource_version().unwrap_or_default().into() }
 }
 
+/// Reads a Plan, without a status that cannot be decoded.
+///
+/// # Errors
+/// When the API server cannot be asked, or the `spec` cannot be decoded.
+pub async fn get(api: &Api<RawObject<PlanObject>>, name: &str) -> Result<Option<PlanObject>, kube::Error> {
+    let plan = api.get_opt(name).await?;
+    plan.map(|plan| plan.plan()).transpose().map_err(kube::Error::SerdeError)
+}
+
 /// Deletes a Plan unless it was replaced.
-pub(super) async fn delete(api: &Api<PlanObject>, plan: &PlanObject) -> Result<(), kube::Error> {
+pub(crate) async fn delete(api: &Api<RawObject<PlanObject>>, plan: &PlanObject) -> Result<(), kube::Error> {
     let preconditions = Preconditions { uid: plan.uid(), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match api.delete(&plan.name_any(), &params).await {
@@ -79,16 +87,20 @@ pub(super) async fn delete(api: &Api<PlanObject>, plan: &PlanObject) -> Result<(
 }
 
 /// Carries out a write, and reports how it ended.
-pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, write: ApprovalWrite) -> Signal {
+pub(crate) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, write: ApprovalWrite) -> Signal {
     let name = match &write {
         ApprovalWrite::Create { plan, .. } => &plan.name,
         ApprovalWrite::Status { name, .. } => name,
     };
     let key = PlanKey { namespace: Arc::clone(shared.name()), name: Arc::clone(name) };
-    let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let written = match &write {
-        ApprovalWrite::Create { plan, owners } => create(&api, plan, owners, &*context.engine.random).await,
-        ApprovalWrite::Status { name, id, status } => write_status(&api, name, id, status).await,
+        ApprovalWrite::Create { plan, owners } => {
+            create(&context.client, &key.namespace, plan, owners, &*context.engine.random).await
+        }
+        ApprovalWrite::Status { name, id, status } => {
+            let api = Api::namespaced(context.client.clone(), &key.namespace);
+            write_status(&api, name, id, status).await
+        }
     };
     if matches!(&written, Err(kube::Error::Api(error)) if error.code == 409) {
         // The next attempt starts from the present version. The receiver is dropped during shutdown.
@@ -105,7 +117,8 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
 /// used. If the name belongs to another one, or to one that has ended, Purlin draws another name: that Plan is the matter
 /// of its author.
 async fn create(
-    api: &Api<PlanObject>,
+    client: &Client,
+    namespace: &str,
     held: &HeldPlan,
     owners: &[PlanOwner],
     random: &dyn Random,
@@ -120,11 +133,12 @@ async fn create(
         ..ObjectMeta::default()
     };
     let mut plan = PlanObject { metadata, spec, status: None };
+    let api = Api::namespaced(client.clone(), namespace);
     match api.create(&PostParams::default(), &plan).await {
         Err(kube::Error::Api(error)) if error.code == 409 => {}
         created => return created.map(|created| id(&created)),
     }
-    if let Some(existing) = api.get_opt(&held.name).await?
+    if let Some(existing) = get(&Api::namespaced(client.clone(), namespace), &held.name).await?
         && observed(&existing).is_some_and(|plan| plan.digest == held.digest && plan.is_open())
     {
         return Ok(id(&existing));
@@ -147,7 +161,7 @@ fn owner_reference(owner: &PlanOwner) -> OwnerReference {
 
 /// Replaces the status of this version of a Plan. A Plan that no longer exists needs none.
 async fn write_status(
-    api: &Api<PlanObject>,
+    api: &Api<RawObject<PlanObject>>,
     name: &str,
     known: &PlanId,
     status: &PlanStatus,
@@ -157,15 +171,15 @@ async fn write_status(
 }
 
 /// As [`patch_status`], with a smaller status if the API server refuses this one: it would refuse it each time.
-pub(super) async fn patch_bounded(
-    api: &Api<PlanObject>,
+pub(crate) async fn patch_bounded(
+    api: &Api<RawObject<PlanObject>>,
     name: &str,
     known: &PlanId,
     used_for: PlanUse,
     status: &PlanStatus,
 ) -> Result<Option<PlanId>, kube::Error> {
     let packed = published::pack(PlanStatus { used_for: Some(used_for), ..status.clone() });
-    let mut refused = match patch_status(api, name, known, &fields(&packed)?).await {
+    let mut refused = match patch_status(api, name, known, &packed).await {
         Err(kube::Error::Api(error)) if is_final(&error) => error,
         written => return written,
     };
@@ -179,22 +193,12 @@ pub(super) async fn patch_bounded(
             "the API server refused the status of a Plan; writing a smaller one"
         );
         let reduced = published::refused(&packed, &message, with_changes);
-        refused = match patch_status(api, name, known, &fields(&reduced)?).await {
+        refused = match patch_status(api, name, known, &reduced).await {
             Err(kube::Error::Api(error)) if is_final(&error) => error,
             written => return written,
         };
     }
     Err(kube::Error::Api(refused))
-}
-
-/// The fields of a status. A merge patch keeps what it does not contain, so they include those that can become empty again.
-fn fields(status: &PlanStatus) -> Result<serde_json::Value, kube::Error> {
-    let mut fields = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
-    if let Some(fields) = fields.as_object_mut() {
-        fields.entry("differences").or_insert_with(|| json!([]));
-        fields.entry("approvalsZstd").or_insert(serde_json::Value::Null);
-    }
-    Ok(fields)
 }
 
 /// Whether the API server will give this answer each time: the object is invalid, or too large for it or for etcd.
@@ -203,14 +207,15 @@ fn is_final(error: &kube::core::Status) -> bool {
     matches!(error.code, 400 | 413 | 422) || is_too_large
 }
 
-/// Merges a status into that of this version of a Plan. `None`: the Plan does not exist anymore. Another version is a
+/// Replaces the status of this version of a Plan. `None`: the Plan does not exist anymore. Another version is a
 /// conflict: another replica may have written a newer status since.
-pub(super) async fn patch_status(
-    api: &Api<PlanObject>,
+async fn patch_status(
+    api: &Api<RawObject<PlanObject>>,
     name: &str,
     known: &PlanId,
-    status: &impl Serialize,
+    status: &PlanStatus,
 ) -> Result<Option<PlanId>, kube::Error> {
+    let status = status.replacement().map_err(kube::Error::SerdeError)?;
     let patch = json!({ "metadata": { "uid": known.uid, "resourceVersion": known.version }, "status": status });
     match api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await {
         Ok(written) => Ok(Some(id(&written))),
@@ -220,27 +225,28 @@ pub(super) async fn patch_status(
 }
 
 /// The salt of the digests. The first caller reads or creates it; retried until that succeeds.
-pub(super) async fn salt(context: &Context) -> Arc<[u8]> {
-    let read = || async {
-        loop {
-            match read_salt(&context.client, &context.namespace, &*context.engine.random).await {
-                Ok(salt) => return salt,
-                Err(error) => {
-                    let namespace = &*context.namespace;
-                    tracing::warn!(namespace, secret = SALT_SECRET, %error, "could not read the salt of approvals; retrying");
-                    tokio::time::sleep(SALT_RETRY).await;
-                }
+pub(crate) async fn salt(context: &Context) -> Arc<[u8]> {
+    Arc::clone(context.approval_salt.get_or_init(|| retry_read_salt(context)).await)
+}
+
+async fn retry_read_salt(context: &Context) -> Arc<[u8]> {
+    loop {
+        match read_salt(&context.client, &context.namespace, &*context.engine.random).await {
+            Ok(salt) => return salt,
+            Err(error) => {
+                let namespace = &*context.namespace;
+                tracing::warn!(namespace, secret = SALT_SECRET, %error, "could not read the salt of approvals; retrying");
+                tokio::time::sleep(SALT_RETRY).await;
             }
         }
-    };
-    Arc::clone(context.approval_salt.get_or_init(read).await)
+    }
 }
 
 async fn read_salt(client: &Client, namespace: &str, random: &dyn Random) -> Result<Arc<[u8]>, kube::Error> {
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let known = |secret: &Secret| secret.data.as_ref()?.get(SALT_KEY).map(|salt| Arc::from(salt.0.as_slice()));
-    if let Some(salt) = api.get_opt(SALT_SECRET).await?.as_ref().and_then(known) {
-        return Ok(salt);
+    let known = api.get_opt(SALT_SECRET).await?.and_then(|secret| secret.data?.remove(SALT_KEY));
+    if let Some(salt) = known {
+        return Ok(salt.0.into());
     }
     // A backup of the records contains it.
     let labels = [MANAGED_BY, SALT_LABEL].map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -15,7 +15,7 @@ use super::leadership::Leadership;
 use super::metrics::Metrics;
 use super::namespaces::Namespaces;
 use super::status::StatusWriter;
-use super::watch::plans::PlanEvent;
+use super::watch::PlanEvent;
 use drivers::ObjectWatcher;
 use engine::load::ServiceAccounts;
 use process::{Shutdown, Threads};
@@ -92,19 +92,12 @@ impl Context {
     }
 
     fn regarding(&self, namespace: &str, about: &ReportSubject) -> ObjectReference {
-        let ours = |kind: &str, name: &str, uid: &str| ObjectReference {
-            api_version: Some(api::API_VERSION.to_owned()),
-            kind: Some(kind.to_owned()),
-            namespace: Some(namespace.to_owned()),
-            name: Some(name.to_owned()),
-            uid: Some(uid.to_owned()),
-            ..ObjectReference::default()
-        };
         match about {
             ReportSubject::Resource(instance) => {
-                ours(instance.address.kind(), instance.address.object_name(), &instance.uid)
+                let address = &instance.address;
+                purlin_object(namespace, address.kind(), address.object_name(), &instance.uid)
             }
-            ReportSubject::ProviderConfig { name, uid } => ours("ProviderConfig", name, uid),
+            ReportSubject::ProviderConfig { name, uid } => purlin_object(namespace, "ProviderConfig", name, uid),
             ReportSubject::Record(address) => ObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Secret".to_owned()),
@@ -113,5 +106,17 @@ impl Context {
                 ..ObjectReference::default()
             },
         }
+    }
+}
+
+/// A reference to an object of Purlin's own kinds.
+fn purlin_object(namespace: &str, kind: &str, name: &str, uid: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(api::API_VERSION.to_owned()),
+        kind: Some(kind.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
     }
 }

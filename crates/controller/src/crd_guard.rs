@@ -47,13 +47,6 @@ impl CrdGuard {
 
     async fn query(&self) -> Option<ObjectBlock> {
         let answer = tokio::time::timeout(Duration::from_secs(10), self.api.get_metadata_opt(CRD)).await;
-        // An unknown result holds destroys too: a short wait costs less than a wrong destroy.
-        let unknown = |why: &str| {
-            let message = format!(
-                "no object is destroyed, because Purlin does not know whether the CRD {CRD} is being deleted: {why}"
-            );
-            ObjectBlock { reason: Reason::CustomResourceDefinitionUnknown, message }
-        };
         let held = match answer {
             Ok(Ok(Some(crd))) if crd.metadata.deletion_timestamp.is_none() => return None,
             Ok(Ok(_)) => {
@@ -66,6 +59,13 @@ impl CrdGuard {
         tracing::warn!(why = held.message, "holding destroys");
         Some(held)
     }
+}
+
+/// An unknown result holds destroys too: a short wait costs less than a wrong destroy.
+fn unknown(why: &str) -> ObjectBlock {
+    let message =
+        format!("no object is destroyed, because Purlin does not know whether the CRD {CRD} is being deleted: {why}");
+    ObjectBlock { reason: Reason::CustomResourceDefinitionUnknown, message }
 }
 
 #[cfg(test)]

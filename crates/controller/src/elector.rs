@@ -256,7 +256,7 @@ impl Elector {
     }
 
     fn report_wait(&mut self, admission: Admission) {
-        let waits = Some(admission).filter(|one| !matches!(one, Admission::Admitted | Admission::Write));
+        let waits = Some(admission).filter(|admission| !matches!(admission, Admission::Admitted | Admission::Write));
         if self.waits == waits {
             return;
         }
@@ -312,10 +312,12 @@ impl Elector {
     /// Who holds what. `held`: the shards of this replica.
     fn distribution(&self, leases: &Leases, held: &BTreeSet<Shard>) -> Distribution {
         let alive: Vec<&LeaseView> = leases.members.iter().filter(|member| self.is_alive(member)).collect();
-        let is_alive = |holder: &str| alive.iter().any(|member| member.holder == holder);
-        let of_others = leases.shards.iter().filter(|(_, lease)| lease.holder != self.me && is_alive(&lease.holder));
-        let mut holders: BTreeMap<Shard, String> =
-            of_others.map(|(shard, lease)| (*shard, lease.holder.clone())).collect();
+        let mut holders: BTreeMap<Shard, String> = leases
+            .shards
+            .iter()
+            .filter(|(_, lease)| lease.holder != self.me && alive.iter().any(|member| member.holder == lease.holder))
+            .map(|(shard, lease)| (*shard, lease.holder.clone()))
+            .collect();
         holders.extend(held.iter().map(|shard| (*shard, self.me.clone())));
         let replicas = alive.iter().filter(|member| !member.leaving).map(|member| member.holder.clone()).collect();
         Distribution { replicas, holders }
@@ -370,23 +372,22 @@ impl Elector {
 
     fn log_moves(&self, held: &BTreeSet<Shard>) {
         let before = self.leadership.held();
-        let names = |shards: BTreeSet<Shard>| shards.iter().map(Shard::to_string).collect::<Vec<_>>().join(",");
         let (taken, given): (BTreeSet<Shard>, BTreeSet<Shard>) =
             (held.difference(&before).copied().collect(), before.difference(held).copied().collect());
         self.metrics.shards_moved(taken.len(), given.len());
         if !taken.is_empty() || !given.is_empty() {
             let (identity, holds) = (self.me.as_str(), held.len());
-            tracing::info!(identity, taken = names(taken), gave_back = names(given), holds, "shards have moved");
+            tracing::info!(identity, taken = joined(&taken), gave_back = joined(&given), holds, "shards have moved");
         }
     }
 
     /// Removes Leases that nothing needs any more: one of a replica that ended long ago, or one of a shard that no longer
     /// exists. Failures are ignored: the next attempt tries again.
     async fn sweep(&self, leases: &Leases) {
-        let ended = |member: &&LeaseView| {
+        let ended = leases.members.iter().find(|member| {
             member.name != self.member && self.unchanged_for(member) >= member.duration.saturating_mul(KEPT)
-        };
-        if let Some(lease) = leases.members.iter().find(ended).or(leases.obsolete.first())
+        });
+        if let Some(lease) = ended.or(leases.obsolete.first())
             && let Err(error) = self.delete(lease).await
         {
             tracing::debug!(error = request_error(&error), lease = lease.name, "could not remove a Lease");
@@ -428,4 +429,8 @@ impl Elector {
         }
         self.delete(member).await
     }
+}
+
+fn joined(shards: &BTreeSet<Shard>) -> String {
+    shards.iter().map(Shard::to_string).collect::<Vec<_>>().join(",")
 }

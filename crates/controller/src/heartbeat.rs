@@ -7,7 +7,6 @@ use kube::Client;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use super::connection::connect;
 use super::elector::Elector;
 use super::http;
 use super::metrics::Metrics;
@@ -33,7 +32,7 @@ impl Heartbeat {
     /// Why the API server cannot be configured.
     pub async fn start(runtime: Handle, options: &Options) -> Result<Self, String> {
         let options = options.clone();
-        let client = runtime.spawn(async move { connect(&options).await }).await;
+        let client = runtime.spawn(async move { options.connect().await }).await;
         let client = client.unwrap_or_else(|error| Err(error.to_string()))?;
         Ok(Self { runtime, client })
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
@@ -56,25 +57,28 @@ impl PodEvidence {
     fn of(pod: &Pod) -> Self {
         let status = pod.status.as_ref();
         let phase = status.and_then(|status| status.phase.as_deref());
-        let containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
-        let own = containers.clone().find(|container| container.name == CONTAINER);
-        let ended = |state: &Option<ContainerState>| state.as_ref()?.terminated.as_ref()?.finished_at.clone();
-        let ended_before = own.and_then(|own| {
-            let running = own.state.as_ref().and_then(|state| state.running.as_ref());
+        let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
+        let container = containers.find(|container| container.name == CONTAINER);
+        let ended_before = container.and_then(|container| {
+            let running = container.state.as_ref().and_then(|state| state.running.as_ref());
             match running {
                 Some(running) => running.started_at.clone(),
-                None => ended(&own.state).or_else(|| ended(&own.last_state)),
+                None => finished_at(container.state.as_ref()).or_else(|| finished_at(container.last_state.as_ref())),
             }
         });
         Self { is_over: matches!(phase, Some("Failed" | "Succeeded")), ended_before: ended_before.map(|time| time.0) }
     }
 }
 
+fn finished_at(state: Option<&ContainerState>) -> Option<Time> {
+    state?.terminated.as_ref()?.finished_at.clone()
+}
+
 /// Judges the holder of an intent whose step does not run in this process.
 pub fn judge(intent: &Intent, me: &Holder, evidence: &Evidence, lease: Duration, now: Timestamp) -> HolderState {
     let holder = &intent.holder;
     // Intents of running steps of this process are not judged.
-    let own = holder == me;
+    let is_mine = holder == me;
     let earlier_in_my_pod = !me.pod.is_empty() && holder.pod == me.pod;
     let handed_over = evidence.released.contains(holder.process.as_ref());
     let ended_in_pod = match &evidence.pods {
@@ -84,7 +88,7 @@ pub fn judge(intent: &Intent, me: &Holder, evidence: &Evidence, lease: Duration,
         _ => false,
     };
     let until = expiry(intent, lease);
-    if own || earlier_in_my_pod || handed_over || ended_in_pod || now > until {
+    if is_mine || earlier_in_my_pod || handed_over || ended_in_pod || now > until {
         HolderState::Ended
     } else {
         HolderState::MayRun { until }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use tokio::runtime::Handle;
 use tower::ServiceExt as _;
@@ -49,20 +49,19 @@ pub async fn serve(
 
 /// Answers the requests of a router on another runtime: work for users must not delay health checks and the Lease.
 pub fn on_runtime(router: Router, runtime: Handle) -> Router {
-    let forward = move |request: Request| {
-        let answer = runtime.spawn(router.clone().oneshot(request));
-        async move {
-            match answer.await {
-                Ok(Ok(response)) => response,
-                // The handler panicked, which the log has, or the controller is shutting down.
-                Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            }
-        }
-    };
     Router::new()
-        .route("/ui", any(forward.clone()))
-        .route("/ui/{*path}", any(forward.clone()))
+        .route("/ui", any(forward))
+        .route("/ui/{*path}", any(forward))
         .route("/ui/", any(forward))
+        .with_state((router, runtime))
+}
+
+async fn forward(State((router, runtime)): State<(Router, Handle)>, request: Request) -> Response {
+    match runtime.spawn(router.oneshot(request)).await {
+        Ok(Ok(response)) => response,
+        // The handler panicked, which the log has, or the controller is shutting down.
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 async fn show_metrics(State(shown): State<ServerState>) -> impl IntoResponse {

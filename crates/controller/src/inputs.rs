@@ -23,7 +23,7 @@ pub use self::reader::read;
 
 use self::reader::Reader;
 use self::scopes::{Scope, scopes};
-use super::metrics::WatchMetrics;
+use super::metrics::{WatchMetrics, difference};
 use engine::load::DataLookup;
 use process::Random;
 use runtime::reconcile::index::InputKey;
@@ -101,8 +101,7 @@ impl InputWatches {
     }
 
     fn count(&self, before: usize) {
-        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.source.metrics.inputs_changed(count(self.running.len()) - count(before));
+        self.source.metrics.inputs_changed(difference(before, self.running.len()));
     }
 }
 

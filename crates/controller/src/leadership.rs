@@ -43,6 +43,10 @@ impl Held {
     fn is_drained(&self) -> bool {
         self.stage == Stage::Draining && self.tasks == 0
     }
+
+    fn cost(&self) -> usize {
+        2 * self.busy + usize::from(self.stage != Stage::Draining)
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -61,9 +65,11 @@ struct State {
 impl State {
     fn is_leading(&self, shard: Shard) -> bool {
         let listed = self.listed.values().min().copied().unwrap_or_default();
-        let is_complete = |held: &Held| shard == Shard::Cluster || held.since <= listed;
-        let held = self.shards.get(&shard).filter(|held| held.stage == Stage::Held);
-        !self.suspended && held.is_some_and(is_complete)
+        !self.suspended
+            && self
+                .shards
+                .get(&shard)
+                .is_some_and(|held| held.stage == Stage::Held && (shard == Shard::Cluster || held.since <= listed))
     }
 
     /// Removes a lost shard without tasks.
@@ -87,8 +93,8 @@ impl Leadership {
 
     /// For a single replica, which always holds all shards.
     pub fn alone(division: Division) -> Self {
-        let held = |shard| (shard, Held::since(0));
-        let state = State { shards: division.all().map(held).collect(), begun: true, ..State::default() };
+        let shards = division.all().map(|shard| (shard, Held::since(0))).collect();
+        let state = State { shards, begun: true, ..State::default() };
         Self { division, state: Arc::new(Observable::new(state)) }
     }
 
@@ -129,8 +135,7 @@ impl Leadership {
     /// The buckets of all namespaces that are not kept in memory.
     pub fn unwatched_buckets(&self) -> Vec<u16> {
         self.state.read(|state| {
-            let is_watched = |bucket: &u16| state.shards.contains_key(&self.division.shard_of_bucket(*bucket));
-            (0..BUCKETS).filter(|bucket| !is_watched(bucket)).collect()
+            (0..BUCKETS).filter(|bucket| !state.shards.contains_key(&self.division.shard_of_bucket(*bucket))).collect()
         })
     }
 
@@ -262,8 +267,7 @@ impl Leadership {
 
     /// The cost of giving a shard back, for comparison: its namespaces wait for their running calls meanwhile.
     pub fn cost(&self, shard: Shard) -> usize {
-        let cost = |held: &Held| 2 * held.busy + usize::from(held.stage != Stage::Draining);
-        self.state.read(|state| state.shards.get(&shard).map_or(0, cost))
+        self.state.read(|state| state.shards.get(&shard).map_or(0, Held::cost))
     }
 
     fn shards_that(&self, test: impl Fn(&Held) -> bool) -> BTreeSet<Shard> {

@@ -66,8 +66,7 @@ pub struct LeaseView {
 impl LeaseView {
     pub fn of(lease: &Lease) -> Self {
         let spec = lease.spec.as_ref();
-        let annotation = |key: &str| lease.metadata.annotations.as_ref()?.get(key).map(String::as_str);
-        let released = annotation(RELEASED_BY).unwrap_or_default();
+        let released = annotation(lease, RELEASED_BY).unwrap_or_default();
         let seconds = spec.and_then(|spec| spec.lease_duration_seconds).and_then(|seconds| u64::try_from(seconds).ok());
         Self {
             name: lease.metadata.name.clone().unwrap_or_default(),
@@ -76,8 +75,8 @@ impl LeaseView {
             duration: Duration::from_secs(seconds.unwrap_or(0)),
             transitions: spec.and_then(|spec| spec.lease_transitions).unwrap_or(0),
             released_by: released.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
-            shards: annotation(SHARDS).and_then(|text| text.parse().ok()),
-            leaving: annotation(LEAVING).is_some(),
+            shards: annotation(lease, SHARDS).and_then(|text| text.parse().ok()),
+            leaving: annotation(lease, LEAVING).is_some(),
         }
     }
 
@@ -152,6 +151,10 @@ impl LeaseView {
             }),
         }
     }
+}
+
+fn annotation<'a>(lease: &'a Lease, key: &str) -> Option<&'a str> {
+    lease.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
 /// The name of the Lease of a replica.

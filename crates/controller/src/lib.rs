@@ -12,7 +12,6 @@
 
 pub mod approvals;
 pub mod backlog;
-pub mod connection;
 pub mod context;
 pub mod events;
 pub mod fair_queue;
@@ -48,7 +47,6 @@ use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 
-use self::connection::{connect, connect_without_credentials};
 use self::context::Context;
 use self::elector::Elector;
 use self::holders::Holders;
@@ -59,8 +57,7 @@ use self::observed_client::observed;
 use self::observed_journal::ObservedJournal;
 use self::providers::{ObservedProvider, ProviderChecks};
 use self::shards::Division;
-use self::watch::plans::PlanEvent;
-use self::watch::{ListGate, Watch};
+use self::watch::{ListGate, PlanEvent, Watch};
 use crate::ui::cluster::Users;
 use crate::ui::server::Server;
 use api::RawObject;
@@ -129,7 +126,7 @@ impl Services {
         if let Err(error) = hide_from_others() {
             tracing::warn!(%error, "other processes of the same user can read the memory of this process");
         }
-        let client = connect(options).await.map_err(ControllerError::Connect)?;
+        let client = options.connect().await.map_err(ControllerError::Connect)?;
         let heartbeat = Heartbeat::start(heartbeat, options).await.map_err(ControllerError::Connect)?;
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
@@ -171,12 +168,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     background.spawn(watch.providers(client.clone(), report_provider, readiness.gate("providers")));
 
     let journal = Arc::new(ClusterJournal::new(secrets, namespaces.clone()));
-    let event_sink = namespaces.clone();
-    let report_change = move |change: ObjectChange| {
-        event_sink.apply(&change.namespace, Event::ObjectSeen(change.address, change.seen));
-    };
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
-    let drivers = drivers.with_built_in(kubernetes.with_change_sink(Arc::new(report_change)));
+    let drivers = drivers.with_built_in(kubernetes.with_change_sink(report_changes(namespaces.clone())));
     let providers = drivers.providers().cloned();
     let observed = Arc::new(ObservedJournal::new(journal.clone(), metrics.requests.clone()));
     let engine = Engine::new(drivers, observed, clock.clone(), random.clone(), options.limits, me.clone());
@@ -184,11 +177,15 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let engine = Arc::new(engine.with_hooks(hooks).with_threads(threads));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let identity = holders::identity(&host, &me);
-    let elector = |client, times| {
-        let (clock, metrics, leadership) = (clock.clone(), metrics.clone(), leadership.clone());
-        Elector::new(client, &options.namespace, identity, times, clock, metrics, leadership)
-    };
-    let election = heartbeat.elect(options.election, elector, &shutdown, &ended);
+    let election = heartbeat.elect(
+        options.election,
+        |client, times| {
+            let (clock, metrics, leadership) = (clock.clone(), metrics.clone(), leadership.clone());
+            Elector::new(client, &options.namespace, identity, times, clock, metrics, leadership)
+        },
+        &shutdown,
+        &ended,
+    );
     if let Some(providers) = providers.clone() {
         let (client, clock, random) = (client.clone(), clock.clone(), random.clone());
         background.spawn(report_available_processes(providers.clone(), namespaces.clone()));
@@ -196,12 +193,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         background.spawn(checks.run(observed_providers));
     }
     let mut writers = JoinSet::new();
-    let written = namespaces.clone();
-    let report = move |target: &status::StatusTarget, digest, outcome| {
-        let (name, uid) = (target.name.clone(), target.uid.clone());
-        written.apply(&target.namespace, Event::StatusWritten { name, uid, digest, outcome });
-    };
-    let (status, status_task) = status::writer(client.clone(), leadership.clone(), Arc::new(report), random.clone());
+    let report = report_statuses(namespaces.clone());
+    let (status, status_task) = status::writer(client.clone(), leadership.clone(), report, random.clone());
     let reporter = events::Reporter {
         client: client.clone(),
         instance: host,
@@ -265,6 +258,19 @@ fn report_provider(
     }
 }
 
+/// What watches do with each change of an object.
+fn report_changes(namespaces: Arc<Namespaces>) -> Arc<dyn Fn(ObjectChange) + Send + Sync> {
+    Arc::new(move |change| namespaces.apply(&change.namespace, Event::ObjectSeen(change.address, change.seen)))
+}
+
+/// What the writer of statuses does after each write.
+fn report_statuses(namespaces: Arc<Namespaces>) -> status::WriteCallback {
+    Arc::new(move |target, digest, outcome| {
+        let (name, uid) = (target.name.clone(), target.uid.clone());
+        namespaces.apply(&target.namespace, Event::StatusWritten { name, uid, digest, outcome });
+    })
+}
+
 /// Adds the metrics of what is only counted for them.
 fn sample(context: &Context) {
     let permits = context.metrics.permits.clone();
@@ -279,10 +285,10 @@ fn sample(context: &Context) {
         let metrics = context.metrics.providers.clone();
         context.metrics.sample(move || {
             let processes = providers.processes();
-            let measured = processes.iter().map(|one| ProcessSample {
-                provider: one.name().to_owned(),
-                memory: one.memory().unwrap_or_default(),
-                in_pod: one.is_remote(),
+            let measured = processes.iter().map(|process| ProcessSample {
+                provider: process.name().to_owned(),
+                memory: process.memory().unwrap_or_default(),
+                in_pod: process.is_remote(),
             });
             metrics.set_processes(measured);
         });
@@ -346,11 +352,11 @@ fn provider_options(
 
 /// What the Pods of providers share.
 fn runner_settings(options: &Options, random: &dyn Random) -> RunnerSettings {
-    let own = options.pod.as_ref().map(|pod| &pod.service_account);
+    let account = options.pod.as_ref().map(|pod| &pod.service_account);
     RunnerSettings {
         image: options.runner_image.clone(),
         default_account: options.default_service_account.as_str().into(),
-        own_account: own.map(|own| (own.namespace.clone(), own.name.clone())),
+        own_account: account.map(|account| (account.namespace.clone(), account.name.clone())),
         controller: random.uuid().into(),
     }
 }
@@ -360,7 +366,7 @@ async fn live_view(options: &Options) -> Result<Option<axum::Router>, Controller
     if !options.ui {
         return Ok(None);
     }
-    let client = connect_without_credentials(options).await.map_err(ControllerError::Connect)?;
+    let client = options.connect_without_credentials().await.map_err(ControllerError::Connect)?;
     let users = Users::new(client, &options.namespace);
     Ok(Some(http::on_runtime(Server::new(Arc::new(users)).router(), Handle::current())))
 }
@@ -374,21 +380,25 @@ fn watch_everything(
     readiness: &Readiness,
 ) {
     let only = options.watch_namespaces.clone();
-    let serves = move |namespace: &str| only.is_empty() || only.iter().any(|other| other == namespace);
-    let list = |name: String| ListGate::new(&name, &watch.leadership, readiness);
+    let list_gate = |name: &str| ListGate::new(name, &watch.leadership, readiness);
     let api: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
-    tasks.spawn(watch.clone().records(api, secrets.clone(), serves, list("records".to_owned())));
+    tasks.spawn(watch.clone().records(
+        api,
+        secrets.clone(),
+        move |namespace| only.is_empty() || only.iter().any(|watched| watched == namespace),
+        list_gate("records"),
+    ));
     for namespace in options.watched() {
         let of = namespace.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
         let gate = readiness.gate(format!("namespaces{of}"));
         tasks.spawn(watch.clone().namespaces(client.clone(), namespace.clone(), gate));
         let accounts = options.accounts();
-        let gate = list(format!("providerconfigs{of}"));
+        let gate = list_gate(&format!("providerconfigs{of}"));
         let configs = watch.clone().provider_configs(client.clone(), namespace.clone(), accounts.clone(), gate);
         tasks.spawn(configs);
-        let gate = list(format!("datasources{of}"));
+        let gate = list_gate(&format!("datasources{of}"));
         tasks.spawn(watch.clone().data_sources(client.clone(), namespace.clone(), accounts.clone(), gate));
-        let gate = list(format!("resources{of}"));
+        let gate = list_gate(&format!("resources{of}"));
         tasks.spawn(watch.clone().resources(client.clone(), namespace, accounts, gate));
     }
 }

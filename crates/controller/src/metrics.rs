@@ -327,10 +327,10 @@ impl ObjectMetrics {
         if before.objects == now.objects {
             return;
         }
-        let count = |gauges: &Gauges, kind| gauges.objects.get(&kind).copied().unwrap_or(0);
         for kind in before.objects.keys().chain(now.objects.keys().filter(|kind| !before.objects.contains_key(kind))) {
             let labels = [("state", kind.0.as_str()), ("reason", kind.1.as_str())];
-            self.objects.get_or_create(&labels).inc_by(difference(count(before, *kind), count(now, *kind)));
+            let [before, now] = [before, now].map(|gauges| gauges.objects.get(kind).copied().unwrap_or(0));
+            self.objects.get_or_create(&labels).inc_by(difference(before, now));
         }
     }
 
@@ -463,7 +463,7 @@ fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn difference(before: usize, now: usize) -> i64 {
+pub(crate) fn difference(before: usize, now: usize) -> i64 {
     number(now) - number(before)
 }
 

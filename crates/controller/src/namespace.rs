@@ -220,17 +220,17 @@ impl NamespaceTask {
             () = self.shared.process_available.notified(), if leads => Signal::ProcessAvailable,
             () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Signal::Wake,
         };
-        let mut all = VecDeque::from([signal]);
+        let mut signals = VecDeque::from([signal]);
         // Signals that are already available go into the same turn, so that many fast steps are not slowed down. Nothing
         // follows a permit: the next call would release it before the turn can use it.
-        while all.len() < BATCH
-            && !matches!(all.back(), Some(Signal::Worker(WorkerEvent::PermitAvailable)))
+        while signals.len() < BATCH
+            && !matches!(signals.back(), Some(Signal::Worker(WorkerEvent::PermitAvailable)))
             && !self.workers.is_idle()
             && let Some(report) = self.workers.next().now_or_never()
         {
-            all.push_back(Signal::Worker(report));
+            signals.push_back(Signal::Worker(report));
         }
-        all
+        signals
     }
 
     /// Starts a command.
@@ -331,8 +331,7 @@ impl Environment for TaskEnvironment<'_> {
     }
 
     fn is_watching(&self, type_name: &str, address: &Address) -> bool {
-        let is_watching = |watcher: &dyn ObjectWatcher| watcher.is_watching(self.shared.name(), address);
-        self.context.watcher(type_name).is_some_and(is_watching)
+        self.context.watcher(type_name).is_some_and(|watcher| watcher.is_watching(self.shared.name(), address))
     }
 
     fn sharing_namespaces(&self) -> usize {

@@ -182,14 +182,18 @@ impl Namespaces {
 
     /// Drops the namespaces of shards that this replica has given up. Their tasks have ended.
     pub fn forget_unwatched(&self) {
-        let is_current = |shared: &NamespaceHandle| self.leadership.watched_since(shared.name()) == Some(shared.since);
-        self.known().open.retain(|_, shared| is_current(shared));
+        self.known().open.retain(|_, shared| self.is_current(shared));
     }
 
     /// A namespace that is not empty.
     pub fn find(&self, namespace: &str) -> Option<Arc<NamespaceHandle>> {
-        let found = self.known().open.get(namespace).cloned();
-        found.filter(|shared| self.leadership.watched_since(namespace) == Some(shared.since))
+        let shared = self.known().open.get(namespace).cloned();
+        shared.filter(|shared| self.is_current(shared))
+    }
+
+    /// Whether this replica has kept the namespace in memory since it was opened.
+    fn is_current(&self, shared: &NamespaceHandle) -> bool {
+        self.leadership.watched_since(shared.name()) == Some(shared.since)
     }
 
     /// Looks at the reconciler of a namespace. That of a namespace that is not open is empty.
@@ -253,14 +257,14 @@ impl ResourceView for Namespaces {
     }
 
     fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
-        let keys = |index: &Index| index.addresses(name).map(|address| address.key.clone()).collect();
-        self.with(namespace, keys).unwrap_or_default()
+        self.with(namespace, |index| index.addresses(name).map(|address| address.key.clone()).collect())
+            .unwrap_or_default()
     }
 
     fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
         let names = BTreeSet::from([name.into()]);
-        let keys = |index: &Index| index.indexed(&names).map(|address| address.key.clone()).collect();
-        self.with(namespace, keys).unwrap_or_default()
+        self.with(namespace, |index| index.indexed(&names).map(|address| address.key.clone()).collect())
+            .unwrap_or_default()
     }
 }
 

@@ -25,10 +25,9 @@ pub fn observed(client: &Client, metrics: &RequestMetrics) -> Client {
 }
 
 /// The method of a request, where `GET` excludes watches.
-pub(super) fn method<B>(request: &http::Request<B>) -> &'static str {
-    let is_watch = || request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"));
+pub(crate) fn method<B>(request: &http::Request<B>) -> &'static str {
     match request.method().as_str() {
-        "GET" if is_watch() => "WATCH",
+        "GET" if is_watch(request) => "WATCH",
         "GET" => "GET",
         "POST" => "POST",
         "PUT" => "PUT",
@@ -36,6 +35,10 @@ pub(super) fn method<B>(request: &http::Request<B>) -> &'static str {
         "DELETE" => "DELETE",
         _ => "other",
     }
+}
+
+fn is_watch<B>(request: &http::Request<B>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
 /// The kinds that Purlin itself reads and writes. All others are those of users, of which there can be many.

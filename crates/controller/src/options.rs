@@ -2,7 +2,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use drivers::kubernetes_object::{client, inference_problem, kubeconfig_problem};
 use engine::load::{ServiceAccount, ServiceAccounts};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use runtime::execute::Limits;
 
 /// The options of the controller: the flags of `purlin controller` as values.
@@ -60,14 +63,47 @@ pub struct Pod {
 impl Options {
     /// The service accounts that objects act as.
     pub fn accounts(&self) -> ServiceAccounts {
-        let own = self.pod.as_ref().map(|pod| pod.service_account.clone());
-        ServiceAccounts { default: self.default_service_account.as_str().into(), own }
+        ServiceAccounts {
+            default: self.default_service_account.as_str().into(),
+            own: self.pod.as_ref().map(|pod| pod.service_account.clone()),
+        }
     }
 
     /// The namespaces of each watch; `None`: all namespaces.
     pub fn watched(&self) -> impl Iterator<Item = Option<String>> + use<> {
-        let all = self.watch_namespaces.is_empty().then_some(None);
-        all.into_iter().chain(self.watch_namespaces.clone().into_iter().map(Some))
+        let everywhere = self.watch_namespaces.is_empty().then_some(None);
+        everywhere.into_iter().chain(self.watch_namespaces.clone().into_iter().map(Some))
+    }
+
+    /// Connects to the API server.
+    ///
+    /// # Errors
+    /// Why the API server cannot be configured.
+    pub async fn connect(&self) -> Result<Client, String> {
+        client(self.client_config().await?).map_err(|error| error.to_string())
+    }
+
+    /// The same without any credentials, for requests that have those of a user.
+    ///
+    /// # Errors
+    /// Why the API server cannot be configured.
+    pub async fn connect_without_credentials(&self) -> Result<Client, String> {
+        let mut config = self.client_config().await?;
+        config.auth_info = AuthInfo::default();
+        process::client(config).map_err(|error| error.to_string())
+    }
+
+    async fn client_config(&self) -> Result<Config, String> {
+        let choice = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match (&self.kubeconfig, &self.context) {
+            (Some(path), _) => match Kubeconfig::read_from(path) {
+                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &choice).await,
+                Err(error) => Err(error),
+            },
+            (None, Some(_)) => Config::from_kubeconfig(&choice).await,
+            (None, None) => return Config::infer().await.map_err(|error| inference_problem(&error)),
+        };
+        config.map_err(|error| kubeconfig_problem(&error))
     }
 }
 
@@ -93,8 +129,9 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 
 /// The namespace of this Pod: `POD_NAMESPACE`, or that of the mounted service account.
 pub fn own_namespace() -> Option<String> {
-    let file = || std::fs::read_to_string(NAMESPACE_FILE).ok().map(|text| text.trim().to_owned());
-    variable("POD_NAMESPACE").or_else(file).filter(|name| !name.is_empty())
+    variable("POD_NAMESPACE")
+        .or_else(|| std::fs::read_to_string(NAMESPACE_FILE).ok().map(|text| text.trim().to_owned()))
+        .filter(|name| !name.is_empty())
 }
 
 /// The Pod of this process: `POD_NAME`, `POD_UID` and `POD_SERVICE_ACCOUNT`. `None` outside of a cluster.

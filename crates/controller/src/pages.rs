@@ -85,15 +85,22 @@ struct List {
 impl List {
     fn of<B>(request: &Request<B>) -> Option<Self> {
         let query = request.uri().query().filter(|_| method(request) == "GET")?;
-        let value = |key: &str| query.split('&').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
-        let limit = value("limit")?.parse().ok().filter(|limit| *limit > 1)?;
-        Some(Self { limit, is_continued: value("continue").is_some() })
+        let limit = parameter(query, "limit=")?.parse().ok().filter(|limit| *limit > 1)?;
+        Some(Self { limit, is_continued: parameter(query, "continue=").is_some() })
     }
 }
 
+fn parameter<'a>(query: &'a str, prefix: &str) -> Option<&'a str> {
+    query.split('&').find_map(|part| part.strip_prefix(prefix))
+}
+
 fn with_limit(uri: Uri, limit: usize) -> Result<Uri, http::Error> {
-    let limited = |part: &str| if part.starts_with("limit=") { format!("limit={limit}") } else { part.to_owned() };
-    let query: Vec<String> = uri.query().unwrap_or_default().split('&').map(limited).collect();
+    let query: Vec<String> = uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .map(|part| if part.starts_with("limit=") { format!("limit={limit}") } else { part.to_owned() })
+        .collect();
     let path = PathAndQuery::try_from(format!("{}?{}", uri.path(), query.join("&")))?;
     let mut parts = uri.into_parts();
     parts.path_and_query = Some(path);

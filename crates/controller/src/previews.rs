@@ -15,8 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::context::Context;
-use super::shards::Shard;
-use super::watch::plans::{PlanEvent, PlanKey};
+use super::watch::{PlanEvent, PlanKey};
 use process::{ProcessorShare, Readiness};
 use queue::{Outcome, PreviewQueue};
 use runtime::reconcile::index::{ApprovalPlan, Event};
@@ -48,9 +47,10 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
             // Before the events: those of shards that were gained again follow this change.
             () = context.leadership.changed(&mut seen) => {
                 let before = std::mem::replace(&mut gained, context.leadership.gained());
-                let shard = |namespace: &str| context.leadership.division().shard(namespace);
-                let is_same = |shard: Shard| before.get(&shard).is_some_and(|since| gained.get(&shard) == Some(since));
-                previews.queue.keep(|namespace| is_same(shard(namespace)));
+                previews.queue.keep(|namespace| {
+                    let shard = context.leadership.division().shard(namespace);
+                    before.get(&shard).is_some_and(|since| gained.get(&shard) == Some(since))
+                });
             }
             Some(ended) = previews.running.join_next() => match ended {
                 Ok(computed) => previews.computed(computed),

@@ -104,21 +104,23 @@ impl ProviderChecks {
         let mut checks = FuturesUnordered::new();
         loop {
             let now = Instant::now();
-            let waiting = || pending.iter().filter(|(name, _)| !checked.contains(*name));
-            let places = MAX_CHECKS - checked.len();
-            let ready = waiting().filter(|(_, one)| one.at <= now).map(|(name, _)| name.clone());
-            let ready: Vec<String> = ready.take(places).collect();
+            let waiting = pending.iter().filter(|(name, _)| !checked.contains(*name));
+            let ready: Vec<String> = waiting
+                .filter(|(_, check)| check.at <= now)
+                .map(|(name, _)| name.clone())
+                .take(MAX_CHECKS - checked.len())
+                .collect();
             for name in ready {
-                let Some(one) = pending.remove(&name) else { continue };
+                let Some(check) = pending.remove(&name) else { continue };
                 checked.insert(name.clone());
                 let this = &self;
                 checks.push(async move {
-                    let wait = this.check(&one.observed, one.failures).await;
-                    (name, one, wait)
+                    let wait = this.check(&check.observed, check.failures).await;
+                    (name, check, wait)
                 });
             }
             let waiting = pending.iter().filter(|(name, _)| !checked.contains(*name));
-            let next = waiting.map(|(_, one)| one.at).min().filter(|_| checked.len() < MAX_CHECKS);
+            let next = waiting.map(|(_, check)| check.at).min().filter(|_| checked.len() < MAX_CHECKS);
             let due = async {
                 match next {
                     Some(at) => tokio::time::sleep_until(at).await,
@@ -127,20 +129,19 @@ impl ProviderChecks {
             };
             tokio::select! {
                 biased;
-                one = observed.recv() => {
-                    let Some(one) = one else { return };
-                    let name = one.name.clone();
+                observed = observed.recv() => {
+                    let Some(observed) = observed else { return };
+                    let name = observed.name.clone();
                     // The watch also delivers own status writes.
-                    let is_new = |before: &PendingCheck| before.observed.spec.provider != one.spec.provider;
-                    if pending.get(&name).is_none_or(is_new) {
-                        pending.insert(name, PendingCheck { observed: one, failures: 0, at: Instant::now() });
+                    if pending.get(&name).is_none_or(|check| check.observed.spec.provider != observed.spec.provider) {
+                        pending.insert(name, PendingCheck { observed, failures: 0, at: Instant::now() });
                     }
                 }
-                Some((name, one, wait)) = checks.next() => {
+                Some((name, check, wait)) = checks.next() => {
                     checked.remove(&name);
                     if let Some(wait) = wait {
                         // A newer event takes precedence.
-                        let again = PendingCheck { failures: one.failures + 1, at: Instant::now() + wait, ..one };
+                        let again = PendingCheck { failures: check.failures + 1, at: Instant::now() + wait, ..check };
                         pending.entry(name).or_insert(again);
                     }
                 }
@@ -193,12 +194,11 @@ impl ProviderChecks {
         let ready = condition(ConditionType::Ready, status, reason, message, generation);
         // The lock is kept while the Provider is unavailable: the same version must be installed again.
         let known = old.cloned().unwrap_or_default();
-        let count = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
         let status = match facts {
             Some(facts) => api::ProviderStatus {
                 version: facts.version,
                 protocol: Some(i32::from(facts.protocol)),
-                resource_types: Some(count(facts.resource_types)),
+                resource_types: Some(i32::try_from(facts.resource_types).unwrap_or(i32::MAX)),
                 lock: facts.locked.as_ref().map(lock),
                 ..known
             },

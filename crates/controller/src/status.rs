@@ -146,12 +146,16 @@ impl Queue {
 
     /// Whether the object is being written, or another one of the namespace must first be known not to be ready.
     fn must_wait(&self, target: &StatusTarget, urgency: Urgency) -> bool {
-        let has_precedence = |(other, its): (&StatusTarget, &Urgency)| {
-            *its == Urgency::NoLongerReady && other.namespace == target.namespace
-        };
-        let is_behind =
-            || self.no_longer_ready.len_of(&target.namespace) > 0 || self.in_flight.iter().any(has_precedence);
-        self.in_flight.contains_key(target) || (urgency == Urgency::Final && is_behind())
+        self.in_flight.contains_key(target)
+            || (urgency == Urgency::Final && self.has_no_longer_ready(&target.namespace))
+    }
+
+    fn has_no_longer_ready(&self, namespace: &Arc<str>) -> bool {
+        self.no_longer_ready.len_of(namespace) > 0
+            || self
+                .in_flight
+                .iter()
+                .any(|(target, urgency)| *urgency == Urgency::NoLongerReady && target.namespace == *namespace)
     }
 
     /// Handles the end of a write. Returns the number of failed attempts if there must be another one: the caller calls

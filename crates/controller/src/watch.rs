@@ -1,7 +1,6 @@
 //! Watches: converts the streams of the API server to events of namespaces. Only compact forms are kept: objects are
 //! decoded on arrival, and their JSON, managed fields and last-applied annotation are dropped.
 
-pub mod plans;
 mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +14,12 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::leadership::Leadership;
 use super::metrics::WatchMetrics;
 use super::namespaces::Namespaces;
-use api::RawObject;
+use api::{PlanObject, RawObject};
 use engine::load::{self, Interner, ServiceAccounts};
 use model::{Address, Value, Version};
 use process::backoff::{LoggedErrors, Pauses};
@@ -42,6 +42,26 @@ pub struct Watch {
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
     pub readiness: Readiness,
+}
+
+/// The namespace and the name of a Plan.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlanKey {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+}
+
+/// A change of a Plan.
+#[derive(Clone, Debug)]
+pub enum PlanEvent {
+    Applied {
+        key: PlanKey,
+        uid: Arc<str>,
+        generation: i64,
+    },
+    Deleted(PlanKey),
+    /// A write of its status failed because another client has changed it.
+    Conflict(PlanKey),
 }
 
 /// The state of the lists of one watch. While it is closed, the process is not ready. A shard leads only after all watches
@@ -87,17 +107,17 @@ impl Watch {
     }
 
     pub async fn resources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: ListGate) {
-        let observe = |raw: &RawObject<api::Resource>, interner: &mut Interner| {
-            let decoded = load::from_raw(raw, &accounts, interner);
-            observe(&raw.metadata, decoded, interner)
-        };
         let kind = WatchedKind {
             plural: "resources",
             relisting: Event::ResourcesRelisting,
             listed: Event::ResourcesListed,
             address: |name| Address::single(name),
         };
-        self.objects(client, namespace, gate, kind, observe).await;
+        self.objects(client, namespace, gate, kind, |raw: &RawObject<api::Resource>, interner| {
+            let decoded = load::from_raw(raw, &accounts, interner);
+            observe(&raw.metadata, decoded, interner)
+        })
+        .await;
     }
 
     pub async fn data_sources(
@@ -107,17 +127,17 @@ impl Watch {
         accounts: ServiceAccounts,
         gate: ListGate,
     ) {
-        let observe = |raw: &RawObject<api::DataSource>, interner: &mut Interner| {
-            let decoded = load::data_from_raw(raw, &accounts, interner);
-            observe(&raw.metadata, decoded, interner)
-        };
         let kind = WatchedKind {
             plural: "datasources",
             relisting: Event::DataSourcesRelisting,
             listed: Event::DataSourcesListed,
             address: |name| Address::data(name),
         };
-        self.objects(client, namespace, gate, kind, observe).await;
+        self.objects(client, namespace, gate, kind, |raw: &RawObject<api::DataSource>, interner| {
+            let decoded = load::data_from_raw(raw, &accounts, interner);
+            observe(&raw.metadata, decoded, interner)
+        })
+        .await;
     }
 
     /// Watches Resources or DataSources.
@@ -132,8 +152,8 @@ impl Watch {
         K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + 'static,
     {
         let api: Api<RawObject<K>> = scoped(client, namespace.as_deref());
-        let start = move || watcher(api.clone(), Config::default());
-        let mut stream = std::pin::pin!(self.sharded_events(kind.plural, start));
+        let stream = self.sharded_events(kind.plural, move || watcher(api.clone(), Config::default()));
+        let mut stream = std::pin::pin!(stream);
         let only = namespace.as_deref();
         let mut interner = Interner::default();
         while let Some((generation, event)) = stream.next().await {
@@ -187,9 +207,8 @@ impl Watch {
                     let spec = Arc::new(load::provider_from_raw(&provider));
                     report(&provider, &spec);
                     // The watch also delivers own status writes.
-                    let same =
-                        |old: &Arc<load::ProviderSpec>| old.provider == spec.provider && old.runner == spec.runner;
-                    if !known.get(&spec.provider.name).is_some_and(same) {
+                    let old = known.get(&spec.provider.name);
+                    if old.is_none_or(|old| old.provider != spec.provider || old.runner != spec.runner) {
                         known.insert(spec.provider.name.clone(), spec);
                         self.namespaces.provide(known.clone());
                     }
@@ -231,6 +250,28 @@ impl Watch {
         }
     }
 
+    /// Sends the changes of Plans in a namespace, or in all. It receives metadata only: the manifests of a Plan are
+    /// requested when they are needed.
+    pub async fn plans(self, client: Client, namespace: Option<String>, send: UnboundedSender<PlanEvent>) {
+        let api: Api<PartialObjectMeta<PlanObject>> = scoped(client, namespace.as_deref());
+        let mut changes = std::pin::pin!(self.changes("plans", api));
+        while let Some(change) = changes.next().await {
+            let event = match change {
+                Change::Applied(namespace, plan) => PlanEvent::Applied {
+                    key: PlanKey { namespace, name: plan.name_any().into() },
+                    uid: plan.uid().unwrap_or_default().into(),
+                    generation: plan.metadata.generation.unwrap_or_default(),
+                },
+                Change::Deleted(namespace, name) => PlanEvent::Deleted(PlanKey { namespace, name }),
+                Change::Listed(_) => continue,
+            };
+            // The receiver is dropped during shutdown.
+            if send.send(event).is_err() {
+                return;
+            }
+        }
+    }
+
     pub async fn namespaces(self, client: Client, only: Option<String>, gate: Gate) {
         let config = match &only {
             Some(name) => Config::default().fields(&format!("metadata.name={name}")),
@@ -258,11 +299,9 @@ impl Watch {
         K: kube::Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
     {
         let leadership = self.leadership.clone();
-        let place = |object: &K| -> (Arc<str>, Arc<str>) {
-            (object.namespace().unwrap_or_default().into(), object.name_any().into())
-        };
         let (mut known, mut unlisted) = (BTreeSet::new(), BTreeSet::new());
-        let changes = move |(generation, event): (u64, watcher::Event<K>)| match event {
+        let events = self.sharded_events(name, move || watcher(api.clone(), Config::default()));
+        let changes = events.map(move |(generation, event)| match event {
             watcher::Event::Init => {
                 unlisted.clone_from(&known);
                 Vec::new()
@@ -287,9 +326,8 @@ impl Watch {
                 let deleted = gone.into_iter().map(|(namespace, name)| Change::Deleted(namespace, name));
                 deleted.chain([Change::Listed(generation)]).collect()
             }
-        };
-        let events = self.sharded_events(name, move || watcher(api.clone(), Config::default()));
-        events.map(changes).flat_map(stream::iter)
+        });
+        changes.flat_map(stream::iter)
     }
 
     /// The events of a watch of all shards that this replica holds, with the generation of the shards for which its last
@@ -305,8 +343,7 @@ impl Watch {
         S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
     {
         let (watch, leadership) = (self.clone(), self.leadership.clone());
-        let begin = move |()| leadership.clone().begun();
-        stream::repeat(()).then(begin).flat_map(move |generation| {
+        stream::repeat(()).then(move |()| leadership.clone().begun()).flat_map(move |generation| {
             let until = watch.leadership.clone().gained_after(generation);
             watch.events(name, start()).map(move |event| (generation, event)).take_until(until)
         })
@@ -369,6 +406,11 @@ struct WatchedKind {
     address: fn(&str) -> Address,
 }
 
+/// The namespace and the name of an object.
+fn place(object: &impl kube::Resource) -> (Arc<str>, Arc<str>) {
+    (object.namespace().unwrap_or_default().into(), object.name_any().into())
+}
+
 /// The objects in a namespace, or in all.
 fn scoped<K>(client: Client, namespace: Option<&str>) -> Api<K>
 where
@@ -409,10 +451,6 @@ fn version(metadata: &ObjectMeta) -> Version {
 }
 
 fn describe(namespace: &PartialObjectMeta<Namespace>) -> Event {
-    let texts = |map: &std::collections::BTreeMap<String, String>| {
-        let shown = map.iter().filter(|(key, _)| *key != LAST_APPLIED);
-        Value::map(shown.map(|(key, value)| (key.as_str(), Value::from(value.as_str()))))
-    };
     let value = Value::map([
         ("name", Value::from(namespace.name_any().as_str())),
         ("labels", texts(namespace.labels())),
@@ -420,6 +458,12 @@ fn describe(namespace: &PartialObjectMeta<Namespace>) -> Event {
     ]);
     let metadata = &namespace.metadata;
     Event::Namespace { value, terminating: metadata.deletion_timestamp.as_ref().map(|_| version(metadata)) }
+}
+
+/// Labels or annotations.
+fn texts(map: &BTreeMap<String, String>) -> Value {
+    let shown = map.iter().filter(|(key, _)| *key != LAST_APPLIED);
+    Value::map(shown.map(|(key, value)| (key.as_str(), Value::from(value.as_str()))))
 }
 
 #[cfg(test)]

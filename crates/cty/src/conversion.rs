@@ -27,33 +27,43 @@ pub fn is_convertible(from: &Type, to: &Type) -> bool {
 
 /// Whether there is a conversion between two different types.
 pub(crate) fn can_convert(from: &Type, to: &Type, is_unsafe: bool) -> bool {
-    let element = |from: &Type, to: &Type| from == to || can_convert(from, to, is_unsafe);
     match (from, to) {
         (_, Type::Dynamic) => true,
         (Type::Dynamic, _) => is_unsafe,
         (Type::Number | Type::Bool, Type::String) => true,
         (Type::String, Type::Number | Type::Bool) => is_unsafe,
         (Type::Object(from), Type::Object(to)) => to.attributes.iter().all(|(name, wanted)| {
-            from.attributes.get(name).map_or(to.optional.contains(name), |own| element(own, wanted))
+            from.attributes.get(name).map_or(to.optional.contains(name), |from| is_part(from, wanted, is_unsafe))
         }),
         (Type::Tuple(from), Type::Tuple(to)) => {
-            from.len() == to.len() && from.iter().zip(to.iter()).all(|(from, to)| element(from, to))
+            from.len() == to.len() && from.iter().zip(to.iter()).all(|(from, to)| is_part(from, to, is_unsafe))
         }
-        (Type::List(from) | Type::Set(from), Type::List(to)) | (Type::Set(from), Type::Set(to)) => element(from, to),
-        (Type::List(from), Type::Set(to)) => is_unsafe && element(from, to),
+        (Type::List(from) | Type::Set(from), Type::List(to)) | (Type::Set(from), Type::Set(to)) => {
+            is_part(from, to, is_unsafe)
+        }
+        (Type::List(from), Type::Set(to)) => is_unsafe && is_part(from, to, is_unsafe),
         (Type::Map(from), Type::Map(to)) => can_convert(from, to, is_unsafe),
         (Type::Tuple(elements), Type::List(to) | Type::Set(to)) => elements_type(elements, to, is_unsafe)
-            .is_some_and(|common| elements.iter().all(|from| element(from, &common))),
+            .is_some_and(|common| elements.iter().all(|from| is_part(from, &common, is_unsafe))),
         (Type::Object(object), Type::Map(to)) => {
             let types: Vec<Type> = object.attributes.values().cloned().collect();
             map_element_type(&types, to, is_unsafe)
-                .is_some_and(|common| types.iter().all(|from| element(from, &common)))
+                .is_some_and(|common| types.iter().all(|from| is_part(from, &common, is_unsafe)))
         }
         (Type::Map(from), Type::Object(to)) => {
-            is_unsafe && to.attributes.iter().all(|(name, wanted)| element(from, wanted) || to.optional.contains(name))
+            is_unsafe
+                && to
+                    .attributes
+                    .iter()
+                    .all(|(name, wanted)| is_part(from, wanted, is_unsafe) || to.optional.contains(name))
         }
         _ => false,
     }
+}
+
+/// Whether a part has the wanted type or converts to it.
+fn is_part(from: &Type, to: &Type, is_unsafe: bool) -> bool {
+    from == to || can_convert(from, to, is_unsafe)
 }
 
 /// The type of the elements of a list or set that is made from a tuple.
@@ -325,15 +335,11 @@ fn filled(from: &Type, wanted: &Type) -> Type {
     if *from == Type::Dynamic {
         return wanted.clone();
     }
-    let common = |types: &[Type], wanted: &Type| match unify_with(types, true) {
-        Some(common) => filled(&common.ty, wanted),
-        None => wanted.clone(),
-    };
     match (wanted, from) {
         (Type::Dynamic, _) => from.clone(),
         (Type::Map(to), Type::Map(from)) => Type::map(filled(from, to)),
         (Type::Map(to), Type::Object(from)) => {
-            Type::map(common(&from.attributes.values().cloned().collect::<Vec<_>>(), to))
+            Type::map(filled_from_parts(&from.attributes.values().cloned().collect::<Vec<_>>(), to))
         }
         (Type::Object(to), Type::Map(from)) => {
             Type::object(to.attributes.iter().map(|(name, to)| (name.clone(), filled(from, to))))
@@ -345,13 +351,21 @@ fn filled(from: &Type, wanted: &Type) -> Type {
         // No value of such a type becomes an object, but a null does.
         (Type::Object(_), _) => Type::object(std::iter::empty::<(&str, Type)>()),
         (Type::Set(to), Type::Set(from) | Type::List(from)) => Type::set(filled(from, to)),
-        (Type::Set(to), Type::Tuple(from)) => Type::set(common(from, to)),
+        (Type::Set(to), Type::Tuple(from)) => Type::set(filled_from_parts(from, to)),
         (Type::List(to), Type::Set(from) | Type::List(from)) => Type::list(filled(from, to)),
-        (Type::List(to), Type::Tuple(from)) => Type::list(common(from, to)),
+        (Type::List(to), Type::Tuple(from)) => Type::list(filled_from_parts(from, to)),
         (Type::Tuple(to), Type::Tuple(from)) if to.len() == from.len() => {
             Type::tuple(from.iter().zip(to.iter()).map(|(from, to)| filled(from, to)))
         }
         _ => wanted.clone(),
+    }
+}
+
+/// The wanted type of an element with its dynamic places filled from what the parts have in common.
+fn filled_from_parts(parts: &[Type], wanted: &Type) -> Type {
+    match unify_with(parts, true) {
+        Some(common) => filled(&common.ty, wanted),
+        None => wanted.clone(),
     }
 }
 
@@ -364,8 +378,8 @@ pub(crate) fn mismatch(from: &Type, wanted: &Type) -> Error {
                     None if !to.optional.contains(name) => {
                         return Error::new(format!("attribute \"{name}\" is required"));
                     }
-                    Some(own) if own != wanted && !can_convert(own, wanted, true) => {
-                        return mismatch(own, wanted).inside(Step::Name(name.clone()));
+                    Some(from) if from != wanted && !can_convert(from, wanted, true) => {
+                        return mismatch(from, wanted).inside(Step::Name(name.clone()));
                     }
                     _ => {}
                 }
@@ -375,16 +389,16 @@ pub(crate) fn mismatch(from: &Type, wanted: &Type) -> Error {
             return Error::new(format!("incorrect element type: {}", mismatch(from, to)));
         }
         (Type::Tuple(from), Type::List(to) | Type::Set(to)) => {
-            let wrong = from.iter().position(|own| own != &**to && !can_convert(own, to, true));
+            let wrong = from.iter().position(|from| from != &**to && !can_convert(from, to, true));
             if let Some(index) = wrong.filter(|_| **to != Type::Dynamic) {
                 return mismatch(&from[index], to).inside(Step::Index(index));
             }
             return Error::new("all elements must have the same type");
         }
         (Type::Object(from), Type::Map(to)) => {
-            let wrong = from.attributes.iter().find(|(_, own)| *own != &**to && !can_convert(own, to, true));
-            if let Some((name, own)) = wrong.filter(|_| **to != Type::Dynamic) {
-                return mismatch(own, to).inside(Step::Name(name.clone()));
+            let wrong = from.attributes.iter().find(|(_, from)| *from != &**to && !can_convert(from, to, true));
+            if let Some((name, from)) = wrong.filter(|_| **to != Type::Dynamic) {
+                return mismatch(from, to).inside(Step::Name(name.clone()));
             }
             return Error::new("all elements must have the same type");
         }

@@ -53,7 +53,6 @@ fn equal(a: &Value, b: &Value) -> Option<bool> {
             if !least.clone().all(Value::is_known) {
                 return None;
             }
-            let contains = |items: &[Value], item: &Value| items.iter().any(|other| equal(other, item) == Some(true));
             Some(
                 most && a_items.iter().all(|item| contains(b_items, item))
                     && b_items.iter().all(|item| contains(a_items, item)),
@@ -73,6 +72,10 @@ fn equal(a: &Value, b: &Value) -> Option<bool> {
         }
         _ => Some(false),
     }
+}
+
+fn contains(items: &[Value], wanted: &Value) -> bool {
+    items.iter().any(|item| equal(item, wanted) == Some(true))
 }
 
 fn equal_to_unknown(known: &Value, unknown: &Value) -> Option<bool> {

@@ -72,9 +72,10 @@ fn write_as(value: &Value, ty: &Type, out: &mut String) -> Result<(), Error> {
                 }
                 write_string(name, out);
                 out.push(':');
-                let no_such = || Error::new("the type has no such attribute");
-                let written = ty.entry(name).ok_or_else(no_such).and_then(|ty| write_as(item, ty, out));
-                written.map_err(|error| error.inside(Step::Name(name.clone())))?;
+                ty.entry(name)
+                    .ok_or_else(|| Error::new("the type has no such attribute"))
+                    .and_then(|ty| write_as(item, ty, out))
+                    .map_err(|error| error.inside(Step::Name(name.clone())))?;
             }
             out.push('}');
         }
@@ -126,17 +127,16 @@ fn literal(reader: &mut Reader<'_>) -> Result<Value, Error> {
             }
             None => {}
         }
-        let malformed = || Error::new("malformed JSON");
         if reader.is_array() {
             let mut items = Vec::new();
-            reader.items(&malformed, |reader| {
+            reader.items(&reader::malformed, |reader| {
                 items.push(literal(reader)?);
                 Ok(())
             })?;
             return Ok(Value::tuple(items));
         }
         let mut entries = BTreeMap::new();
-        reader.entries(&malformed, |reader, name| {
+        reader.entries(&reader::malformed, |reader, name| {
             entries.insert(normalize(name), literal(reader)?);
             Ok(())
         })?;
@@ -206,12 +206,14 @@ fn read_bool(text: &str) -> Option<Value> {
 
 fn read_items(reader: &mut Reader<'_>, ty: &Type, unsupported: UnsupportedAttributes) -> Result<Value, Error> {
     let mut items = Vec::new();
-    let required = || Error::new(format!("{ty} is required"));
-    reader.items(&required, |reader| {
+    reader.items(&|| Error::new(format!("{ty} is required")), |reader| {
         let index = items.len();
-        let none = || Error::new("the array has more elements than the tuple type");
-        let item = ty.item(index).ok_or_else(none).and_then(|ty| read_as(reader, ty, unsupported));
-        items.push(item.map_err(|error| error.inside(Step::Index(index)))?);
+        let item = ty
+            .item(index)
+            .ok_or_else(|| Error::new("the array has more elements than the tuple type"))
+            .and_then(|ty| read_as(reader, ty, unsupported))
+            .map_err(|error| error.inside(Step::Index(index)))?;
+        items.push(item);
         Ok(())
     })?;
     match ty {
@@ -230,16 +232,17 @@ fn read_object(
 ) -> Result<Value, Error> {
     let nulls = attributes.iter().map(|(name, ty)| (name.clone(), Value::null(ty.clone())));
     let mut entries: BTreeMap<Arc<str>, Value> = nulls.collect();
-    let required = || Error::new("an object is required");
-    reader.entries(&required, |reader, name| match (entries.get_mut(name), unsupported) {
-        (Some(entry), _) => {
-            let item = attributes.get(name).map_or(Ok(Value::NULL), |ty| read_as(reader, ty, unsupported));
-            *entry = item.map_err(|error| error.inside(Step::Name(name.into())))?;
-            Ok(())
-        }
-        (None, UnsupportedAttributes::Ignore) => reader.skip(),
-        (None, UnsupportedAttributes::Reject) => {
-            Err(Error::new("the schema has no such attribute").inside(Step::Name(name.into())))
+    reader.entries(&|| Error::new("an object is required"), |reader, name| {
+        match (entries.get_mut(name), unsupported) {
+            (Some(entry), _) => {
+                let item = attributes.get(name).map_or(Ok(Value::NULL), |ty| read_as(reader, ty, unsupported));
+                *entry = item.map_err(|error| error.inside(Step::Name(name.into())))?;
+                Ok(())
+            }
+            (None, UnsupportedAttributes::Ignore) => reader.skip(),
+            (None, UnsupportedAttributes::Reject) => {
+                Err(Error::new("the schema has no such attribute").inside(Step::Name(name.into())))
+            }
         }
     })?;
     Ok(Value::of_entries(ty, entries))
@@ -248,46 +251,49 @@ fn read_object(
 /// Reads a value and its type, in any order.
 fn read_dynamic(reader: &mut Reader<'_>, unsupported: UnsupportedAttributes) -> Result<Value, Error> {
     let (mut ty, mut value) = (None, None);
-    let required = || Error::new("an object with `value` and `type` is required");
-    reader.entries(&required, |reader, key| {
+    reader.entries(&dynamic_required, |reader, key| {
         match key {
             "type" => ty = Some(Type::from_json(reader.skip_raw()?.as_bytes())?.without_optional()),
             "value" => {
                 value = Some(reader.clone());
                 reader.skip()?;
             }
-            _ => return Err(required()),
+            _ => return Err(dynamic_required()),
         }
         Ok(())
     })?;
-    let (Some(ty), Some(mut at_value)) = (ty, value) else { return Err(required()) };
+    let (Some(ty), Some(mut at_value)) = (ty, value) else { return Err(dynamic_required()) };
     let value = read_as(&mut at_value, &ty, unsupported)?;
     reader.add_elements(&at_value);
     Ok(value)
 }
 
+fn dynamic_required() -> Error {
+    Error::new("an object with `value` and `type` is required")
+}
+
 /// Returns the keys of a JSON object with the text of their values. Fails if the text is not an object.
 pub fn members(text: &str) -> Result<Vec<(String, &str)>, Error> {
-    let mut found = Vec::new();
+    let mut members = Vec::new();
     let mut reader = Reader::new(text);
     reader.entries(&|| Error::new("an object is required"), |reader, key| {
-        found.push((key.to_owned(), reader.skip_raw()?));
+        members.push((key.to_owned(), reader.skip_raw()?));
         Ok(())
     })?;
     reader.expect_end()?;
-    Ok(found)
+    Ok(members)
 }
 
 /// Returns the texts of the elements of a JSON array. Fails if the text is not an array.
 pub fn elements(text: &str) -> Result<Vec<&str>, Error> {
-    let mut found = Vec::new();
+    let mut items = Vec::new();
     let mut reader = Reader::new(text);
     reader.items(&|| Error::new("an array is required"), |reader| {
-        found.push(reader.skip_raw()?);
+        items.push(reader.skip_raw()?);
         Ok(())
     })?;
     reader.expect_end()?;
-    Ok(found)
+    Ok(items)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Marks {
     }
 
     pub fn contains(&self, mark: &Mark) -> bool {
-        self.iter().any(|own| own == mark)
+        self.iter().any(|known| known == mark)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Mark> {
@@ -46,14 +46,14 @@ impl Marks {
 
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
-        let mut all = self.clone();
-        all.add(other);
-        all
+        let mut marks = self.clone();
+        marks.add(other);
+        marks
     }
 
     #[must_use]
     pub fn without(&self, mark: &Mark) -> Self {
-        self.iter().filter(|own| *own != mark).cloned().collect()
+        self.iter().filter(|known| *known != mark).cloned().collect()
     }
 }
 

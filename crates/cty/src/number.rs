@@ -87,7 +87,7 @@ impl Number {
     }
 
     /// An integer with the precision of a literal, as when it is read from digits.
-    pub fn from_bigint_512(int: &BigInt) -> Self {
+    fn from_bigint_512(int: &BigInt) -> Self {
         Self::rounded(int.is_negative(), int.magnitude().clone(), 0, false, LITERAL).unwrap_or(Self::INFINITY)
     }
 

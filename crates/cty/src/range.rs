@@ -36,7 +36,7 @@ impl Range {
 
     #[must_use]
     pub fn with_prefix(mut self, prefix: &str) -> Self {
-        let longer = self.prefix.as_ref().is_none_or(|own| own.len() < prefix.len());
+        let longer = self.prefix.as_ref().is_none_or(|known| known.len() < prefix.len());
         if longer && !prefix.is_empty() {
             self.prefix = Some(prefix.into());
         }
@@ -45,7 +45,7 @@ impl Range {
 
     #[must_use]
     pub fn with_lower(mut self, bound: Number, inclusive: bool) -> Self {
-        let weaker = self.lower.as_ref().is_some_and(|(own, _)| bound.compare(own).is_lt());
+        let weaker = self.lower.as_ref().is_some_and(|(known, _)| bound.compare(known).is_lt());
         if !weaker && bound != Number::NEGATIVE_INFINITY {
             self.lower = Some((bound, inclusive));
         }
@@ -54,7 +54,7 @@ impl Range {
 
     #[must_use]
     pub fn with_upper(mut self, bound: Number, inclusive: bool) -> Self {
-        let weaker = self.upper.as_ref().is_some_and(|(own, _)| bound.compare(own).is_gt());
+        let weaker = self.upper.as_ref().is_some_and(|(known, _)| bound.compare(known).is_gt());
         if !weaker && bound != Number::INFINITY {
             self.upper = Some((bound, inclusive));
         }

@@ -156,10 +156,16 @@ mod tests {
         assert_eq!(numbers.as_items().unwrap(), [(-1).into(), 9.into(), 10.into(), unknown]);
     }
 
+    fn count(id: Value) -> usize {
+        Value::set(Type::Dynamic, [object(id.clone()), object(id)]).as_items().unwrap().len()
+    }
+
+    fn object(id: Value) -> Value {
+        Value::object([("id", id), ("name", "x".into())])
+    }
+
     #[test]
     fn elements_with_unknown_values_are_not_merged() {
-        let object = |id: Value| Value::object([("id", id), ("name", "x".into())]);
-        let count = |id: Value| Value::set(Type::Dynamic, [object(id.clone()), object(id)]).as_items().unwrap().len();
         assert_eq!(count(Value::unknown(Type::Number)), 2);
         assert_eq!(count(1.into()), 1);
     }

@@ -30,12 +30,11 @@ pub fn known_prefix(prefix: &str) -> Arc<str> {
 /// Where the first line break is that is not `\r\n`.
 fn first_lone_break(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    let is_lone = |at: usize| match bytes[at] {
+    (0..bytes.len()).find(|&at| match bytes[at] {
         b'\r' => bytes.get(at + 1) != Some(&b'\n'),
         b'\n' => at == 0 || bytes[at - 1] != b'\r',
         _ => false,
-    };
-    (0..bytes.len()).find(|at| is_lone(*at))
+    })
 }
 
 /// Whether a character may become another one with what follows, or has become one with what precedes.

@@ -46,8 +46,8 @@ pub(crate) fn unify_with(types: &[Type], is_unsafe: bool) -> Option<Unified> {
     let sets = count(|ty| matches!(ty, Type::Set(_)));
     let objects = count(|ty| matches!(ty, Type::Object(_)));
     let tuples = count(|ty| matches!(ty, Type::Tuple(_)));
-    let all = |known: usize| known > 0 && known + dynamic == types.len();
-    if all(maps) || all(lists) || all(sets) || all(objects) || all(tuples) {
+    let is_all = |known: usize| known > 0 && known + dynamic == types.len();
+    if [maps, lists, sets, objects, tuples].into_iter().any(is_all) {
         if dynamic > 0 {
             return Some(Unified { ty: Type::Dynamic, undecided: true, is_unsafe });
         }
@@ -60,13 +60,13 @@ pub(crate) fn unify_with(types: &[Type], is_unsafe: bool) -> Option<Unified> {
         };
     }
     if maps > 0
-        && all(maps + objects)
+        && is_all(maps + objects)
         && let Some(unified) = as_collection(types, is_unsafe, |ty| matches!(ty, Type::Object(_)), objects_to_map)
     {
         return Some(unified);
     }
     if lists > 0
-        && all(lists + tuples)
+        && is_all(lists + tuples)
         && let Some(unified) = as_collection(types, is_unsafe, |ty| matches!(ty, Type::Tuple(_)), tuples_to_list)
     {
         return Some(unified);

@@ -166,8 +166,11 @@ impl Value {
             ty.entry(name).into_iter().for_each(|declared| entry.set_type(declared));
         }
         let is_declared = matches!(ty, Type::Object(_)) && !ty.has_dynamic();
-        let of_parts = || Type::object(entries.iter().map(|(name, entry)| (name.clone(), entry.ty.clone())));
-        let ty = if is_declared { ty.clone() } else { of_parts() };
+        let ty = if is_declared {
+            ty.clone()
+        } else {
+            Type::object(entries.iter().map(|(name, entry)| (name.clone(), entry.ty.clone())))
+        };
         Self::raw(ty, Data::Entries(Arc::new(entries)))
     }
 
@@ -333,12 +336,12 @@ impl Value {
         if !self.contains_marked() {
             return self.clone();
         }
-        let mut all = Marks::NONE;
+        let mut removed = Marks::NONE;
         let plain = self.map_values(&mut |value| {
-            all.add(&value.marks);
+            removed.add(&value.marks);
             Self { marks: Marks::NONE, ..value }
         });
-        marks.add(&all);
+        marks.add(&removed);
         plain
     }
 

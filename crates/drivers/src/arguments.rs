@@ -19,26 +19,26 @@ pub fn check(context: &CallContext, schema: &Schema, config: &Value) -> Diagnost
             _ => vec![error(context, Path::default(), "the configuration must be a map of arguments")],
         };
     };
-    let mut found = Diagnostics::new();
+    let mut diagnostics = Diagnostics::new();
     for (name, value) in arguments.iter().filter(|(_, value)| **value != Value::Null) {
         let path = Path::default().name(name.clone());
         match schema.attributes.get(name) {
-            None => found.push(
+            None => diagnostics.push(
                 error(context, path, format!("`{}` has no argument `{name}`", context.type_name))
                     .hint(format!("its arguments are {}", argument_names(schema))),
             ),
-            Some(attribute) if !attribute.required && !attribute.optional => found.push(
+            Some(attribute) if !attribute.required && !attribute.optional => diagnostics.push(
                 error(context, path, format!("`{name}` is set by Purlin and cannot be configured"))
                     .hint("remove it; other Resources can reference it"),
             ),
             Some(attribute) if !fits(&attribute.kind, value) => {
-                found.push(error(context, path, format!("`{name}` must be {}", describe(&attribute.kind))));
+                diagnostics.push(error(context, path, format!("`{name}` must be {}", describe(&attribute.kind))));
             }
             Some(_) => {}
         }
     }
-    found.extend(missing(context, schema, |name| matches!(arguments.get(name), None | Some(Value::Null))));
-    found
+    diagnostics.extend(missing(context, schema, |name| matches!(arguments.get(name), None | Some(Value::Null))));
+    diagnostics
 }
 
 pub fn error(context: &CallContext, path: Path, summary: impl Into<String>) -> Diagnostic {

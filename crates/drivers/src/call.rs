@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::Warnings;
+use super::masked::redacted;
 use super::provider::ProcessMask;
-use model::{DriverError, ObjectState, Provider, ProviderUse, RecordedObject, Secrets, Value};
+use model::{
+    Diagnostic, Diagnostics, DriverError, ObjectState, Provider, ProviderUse, Reason, RecordedObject, Secrets, Value,
+};
 use process::lock;
 
 /// The context of a call: everything besides its values.
@@ -156,5 +158,41 @@ pub enum Observation {
 impl From<DriverError> for ReadinessError {
     fn from(error: DriverError) -> Self {
         Self { error, last: Observation::Nothing }
+    }
+}
+
+/// The warnings of one call or of several related calls, apart from their results: a failed call has warnings too. Clones share
+/// them.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Diagnostics>>);
+
+impl Warnings {
+    /// Adds a warning unless it is a duplicate: calls may be repeated, and providers repeat warnings.
+    pub fn add(&self, warning: Diagnostic) {
+        let mut warnings = lock(&self.0);
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+
+    /// Masks secrets in the collected warnings.
+    pub(crate) fn mask(&self, secrets: &Secrets) {
+        self.take().into_iter().for_each(|warning| self.add(redacted(secrets, warning)));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
+    /// Removes the warnings with this reason. Returns whether there were any.
+    pub fn remove(&self, reason: Reason) -> bool {
+        let mut warnings = lock(&self.0);
+        let before = warnings.len();
+        warnings.retain(|warning| warning.reason != reason);
+        warnings.len() < before
+    }
+
+    pub fn take(&self) -> Diagnostics {
+        std::mem::take(&mut *lock(&self.0))
     }
 }

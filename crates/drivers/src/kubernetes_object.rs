@@ -11,7 +11,7 @@
 //! Decisions are pure functions (`planning`, `api_error`, `kstatus`, `manifest`). `read` and `apply` combine them with
 //! the requests of `server`, `patch` and `wait`.
 
-pub(super) mod api_error;
+pub(crate) mod api_error;
 mod apply;
 mod data;
 mod discovery;
@@ -27,9 +27,9 @@ mod publish;
 mod read;
 mod rehearsal;
 mod takeover;
-pub(super) mod server;
+pub(crate) mod server;
 mod target;
-pub(super) mod wait;
+pub(crate) mod wait;
 pub(crate) mod watches;
 
 use std::collections::BTreeMap;
@@ -189,8 +189,10 @@ impl KubernetesObject {
 
     /// The kind as the server currently serves it.
     async fn kind(&self, context: &CallContext, api_version: &str, kind: &str) -> Result<Option<ApiKind>, DriverError> {
-        let found = self.server.kind(self.caller(context)?, api_version, kind, context.deadline).await;
-        found.map_err(|failure| discovery_error(context, &failure, api_version, kind))
+        self.server
+            .kind(self.caller(context)?, api_version, kind, context.deadline)
+            .await
+            .map_err(|failure| discovery_error(context, &failure, api_version, kind))
     }
 }
 
@@ -252,9 +254,9 @@ impl Driver for KubernetesObject {
     }
 
     async fn validate(&self, context: &CallContext, config: &Value) -> Result<Diagnostics, DriverError> {
-        let mut found = arguments::check(context, &self.schema, config);
-        found.extend(config.get("manifest").map(|given| manifest::check(context, given)).unwrap_or_default());
-        Ok(found)
+        let mut diagnostics = arguments::check(context, &self.schema, config);
+        diagnostics.extend(config.get("manifest").map(|given| manifest::check(context, given)).unwrap_or_default());
+        Ok(diagnostics)
     }
 
     async fn read(&self, context: &CallContext, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {

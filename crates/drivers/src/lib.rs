@@ -17,24 +17,24 @@ pub mod kubernetes_object;
 mod masked;
 pub mod provider;
 pub mod terraform_data;
-mod warnings;
 
 pub use arguments::unsupported_move;
-pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Masks, Observation, ReadinessError, StopRequest};
+pub use call::{
+    ApplyRequest, ApplyResponse, CallContext, CallDelay, Masks, Observation, ReadinessError, StopRequest, Warnings,
+};
 pub use contract::{
     CreateRecovery, DataPlan, DataSources, Driver, FindCreated, HealthReport, ObjectChange, ObjectWatcher,
     SearchCreated, SearchResult, TakeOver, WatchedInstance,
 };
 pub use kubernetes_object::KubernetesObject;
 pub use provider::{
-    Confinement, Preparation, ProviderInfo, ProviderOptions, Providers, Reattach, ReconstructedConfig, RunnerPods,
-    RunnerSettings,
+    Confinement, FunctionCall, FunctionProblem, Preparation, ProviderFunctions, ProviderInfo, ProviderOptions,
+    Providers, Reattach, ReconstructedConfig, RunnerPods, RunnerSettings,
 };
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;
 pub use terraform_data::TerraformData;
-pub use warnings::Warnings;
 
 #[cfg(test)]
 mod tests {

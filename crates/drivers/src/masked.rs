@@ -31,8 +31,8 @@ impl Masked {
 
     /// Masks an answer and the warnings of its call. `values` are the arguments of the call.
     fn pass<A: Answer>(&self, context: &CallContext, values: &[&Value], answer: A) -> A {
-        mask_answer(context, answer, |own| {
-            self.secrets(context, &values.iter().copied().chain(own).collect::<Vec<_>>())
+        mask_answer(context, answer, |answered| {
+            self.secrets(context, &values.iter().copied().chain(answered).collect::<Vec<_>>())
         })
     }
 }
@@ -65,10 +65,9 @@ pub(crate) fn redacted<A: Answer>(secrets: &Secrets, mut answer: A) -> A {
 /// Marks the values of attributes that the schema declares sensitive, wherever they were written.
 fn mark_sensitive(schema: Option<&Schema>, value: &Value) -> Value {
     let (Value::Map(map), Some(schema)) = (value, schema) else { return value.clone() };
-    let is_sensitive = |name: &str| schema.attributes.get(name).is_some_and(|attribute| attribute.sensitive);
-    Value::map(map.iter().map(|(name, value)| {
-        let value = if is_sensitive(name) { value.clone().into_sensitive() } else { value.clone() };
-        (Arc::clone(name), value)
+    Value::map(map.iter().map(|(name, value)| match schema.attributes.get(name) {
+        Some(attribute) if attribute.sensitive => (Arc::clone(name), value.clone().into_sensitive()),
+        _ => (Arc::clone(name), value.clone()),
     }))
 }
 
@@ -102,8 +101,8 @@ answers! {
     Arc<str>: |_answer, _parts| ();
     Value: |value, parts| parts.values.push(value.clone());
     DriverError: |error, parts| parts.texts.extend(std::iter::once(&mut error.message).chain(&mut error.hint));
-    Diagnostic: |found, parts| {
-        parts.texts.extend([&mut found.summary, &mut found.detail].into_iter().chain(&mut found.hint));
+    Diagnostic: |diagnostic, parts| {
+        parts.texts.extend([&mut diagnostic.summary, &mut diagnostic.detail].into_iter().chain(&mut diagnostic.hint));
     };
     Health: |health, parts| match health {
         Health::InProgress(why) | Health::Failed(why) => parts.texts.push(why),
@@ -203,10 +202,11 @@ impl Driver for Masked {
         object: &RecordedObject,
         report: &HealthReport<'_>,
     ) -> Result<ObjectState, ReadinessError> {
-        let masked = |health: &Health| {
-            report(&self.pass(context, &[&object.value], health.clone()));
-        };
-        self.pass(context, &[&object.value], self.0.wait_ready(context, object, &masked).await)
+        let ready = self
+            .0
+            .wait_ready(context, object, &|health| report(&self.pass(context, &[&object.value], health.clone())))
+            .await;
+        self.pass(context, &[&object.value], ready)
     }
 
     async fn release(&self, context: &CallContext, object: &RecordedObject) -> Result<(), DriverError> {
@@ -216,7 +216,7 @@ impl Driver for Masked {
     fn recovery(&self) -> CreateRecovery<'_> {
         match self.0.recovery() {
             CreateRecovery::Search(_) => CreateRecovery::Search(self),
-            other => other.with_finder(self),
+            recovery => recovery.with_finder(self),
         }
     }
 

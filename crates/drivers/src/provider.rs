@@ -7,11 +7,11 @@ mod adopt;
 mod calls;
 mod data;
 mod diagnostics;
+mod functions;
 mod host;
 mod mask;
 mod object_client;
 mod private;
-mod program;
 mod reattach;
 mod runners;
 mod schema;
@@ -45,12 +45,12 @@ use served_types::ServedTypes;
 use sessions::Sessions;
 
 pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
+pub use functions::{FunctionCall, FunctionProblem, ProviderFunctions};
 pub use host::{Preparation, ProviderInfo};
 pub use mask::ProcessMask;
-pub use program::requirement;
 pub use reattach::Reattach;
 pub use runners::{RunnerPods, RunnerSettings};
-pub use sessions::{ConfigurationMode, Confinement, ProviderOptions};
+pub use sessions::{ConfigurationMode, Confinement, ProviderOptions, requirement};
 
 /// How long a repeated call waits for other repeated calls, so that a hanging call does not block the others.
 const RETRY_TURN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -115,18 +115,17 @@ impl Providers {
 
     /// The configuration for a call: the current one of that name in the namespace, or else the recorded one.
     fn provider_use(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
-        let missing = || DriverError {
+        let recorded = context.provider.as_ref().ok_or_else(|| DriverError {
             kind: ErrorKind::Terminal,
             message: format!("no provider serves the type `{}`", context.type_name),
             path: None,
             hint: Some("add a Provider with the prefix of the type as its name".to_owned()),
-        };
-        let used = context.provider.as_ref().ok_or_else(missing)?;
-        let same = |one: &&Arc<ProviderUse>| one.name == used.name && one.provider.source == used.provider.source;
-        let current = lock(&self.configurations)
-            .get(&context.namespace)
-            .and_then(|configurations| configurations.uses.iter().find(same).cloned());
-        let used = current.unwrap_or_else(|| used.clone());
+        })?;
+        let current = lock(&self.configurations).get(&context.namespace).and_then(|configurations| {
+            let mut uses = configurations.uses.iter();
+            uses.find(|used| used.name == recorded.name && used.provider.source == recorded.provider.source).cloned()
+        });
+        let used = current.unwrap_or_else(|| recorded.clone());
         let provider = self.current(&used.provider);
         if *provider == *used.provider {
             return Ok(used);
@@ -140,8 +139,8 @@ impl Providers {
         namespace: &Arc<str>,
         configurations: NamespaceConfigurations,
     ) -> Vec<Arc<ProviderUse>> {
-        let mut all = lock(&self.configurations);
-        let known = all.entry(Arc::clone(namespace)).or_default();
+        let mut by_namespace = lock(&self.configurations);
+        let known = by_namespace.entry(Arc::clone(namespace)).or_default();
         // Plans of a namespace run concurrently, so an older version may arrive later.
         if configurations.version < known.version {
             return Vec::new();
@@ -152,20 +151,19 @@ impl Providers {
 
     /// The types of a provider, from its schema, which is cached.
     async fn served_types(&self, provider: &Arc<Provider>) -> Result<Arc<ServedTypes>, DriverError> {
-        let call = async || self.sessions.describe(provider).await.map(Arc::new);
-        self.schema_calls.get_or_call(provider, self.clock.as_ref(), call).await
+        self.schema_calls
+            .get_or_call(provider, self.clock.as_ref(), async || self.sessions.describe(provider).await.map(Arc::new))
+            .await
     }
 
     /// A configured provider for calls about an object.
     async fn object_client<'a>(&'a self, context: &'a CallContext) -> Result<ObjectClient<'a>, DriverError> {
-        let kind = |served: &ServedTypes| served.resource(&context.type_name);
-        self.client_for(context, "type", kind).await
+        self.client_for(context, "type", |served| served.resource(&context.type_name)).await
     }
 
     /// A configured provider for calls about a data source.
     async fn data_source_client<'a>(&'a self, context: &'a CallContext) -> Result<ObjectClient<'a>, DriverError> {
-        let kind = |served: &ServedTypes| served.data(&context.type_name);
-        self.client_for(context, "data source", kind).await
+        self.client_for(context, "data source", |served| served.data(&context.type_name)).await
     }
 
     async fn client_for<'a>(

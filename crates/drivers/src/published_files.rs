@@ -88,8 +88,8 @@ impl PublishedFiles {
     }
 
     fn read_now(&self, copy: &CopyTarget<'_>) -> Result<Option<StringData>, DriverError> {
-        let found = self.existing(copy).map_err(|error| io_error(&self.path(copy.target), &error))?;
-        Ok(found.filter(|(_, ours)| *ours).map(|(json, _)| {
+        let existing = self.existing(copy).map_err(|error| io_error(&self.path(copy.target), &error))?;
+        Ok(existing.filter(|(_, ours)| *ours).map(|(json, _)| {
             let data = json[field(copy.target.kind)].as_object().cloned().unwrap_or_default();
             data.into_iter().map(|(key, text)| (key.into(), text.as_str().unwrap_or_default().into())).collect()
         }))

@@ -86,11 +86,10 @@ impl Registry {
 
     /// Replaces each driver with `wrap(driver)`. The host of the providers is unchanged.
     #[must_use]
-    pub fn map_drivers(self, wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>) -> Self {
-        let named = |(name, driver)| (name, wrap(driver));
+    fn map_drivers(self, wrap: impl Fn(Arc<dyn Driver>) -> Arc<dyn Driver>) -> Self {
         Self {
-            drivers: self.drivers.into_iter().map(&named).collect(),
-            families: self.families.into_iter().map(&named).collect(),
+            drivers: self.drivers.into_iter().map(|(name, driver)| (name, wrap(driver))).collect(),
+            families: self.families.into_iter().map(|(name, driver)| (name, wrap(driver))).collect(),
             providers: self
                 .providers
                 .map(|ProviderEntry { driver, host }| ProviderEntry { driver: wrap(driver), host }),

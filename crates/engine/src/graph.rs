@@ -104,33 +104,33 @@ impl ActionGraph {
 
     /// Returns the steps that a step waits for directly, in node order, each with the first rule that requires it.
     pub fn waits_for(&self, node: NodeIndex) -> Vec<(NodeIndex, Wait)> {
-        let mut found: Vec<(NodeIndex, Wait)> = Vec::new();
+        let mut waits: Vec<(NodeIndex, Wait)> = Vec::new();
         for edge in self.graph.edges(node) {
             let mut visited = BTreeSet::new();
             let mut open = vec![edge.target()];
             while let Some(here) = open.pop() {
                 if self.is_step(here) {
-                    found.push((here, *edge.weight()));
+                    waits.push((here, *edge.weight()));
                 } else if visited.insert(here) {
                     open.extend(self.graph.neighbors(here));
                 }
             }
         }
-        found.sort_unstable();
-        found.dedup_by_key(|(to, _)| *to);
-        found
+        waits.sort_unstable();
+        waits.dedup_by_key(|(to, _)| *to);
+        waits
     }
 
     /// Returns the reason of an edge for output.
     pub fn explain(&self, from: NodeIndex, to: NodeIndex, wait: Wait) -> EdgeExplanation<'_> {
-        let (one, other) = (&self.steps[from.index()], &self.steps[to.index()]);
-        let names_family = one.names_family_of(other) || other.names_family_of(one);
+        let (waiting, target) = (&self.steps[from.index()], &self.steps[to.index()]);
+        let names_family = waiting.names_family_of(target) || target.names_family_of(waiting);
         EdgeExplanation {
             reason: wait.reason,
             from: self.step(from),
             to: self.step(to),
             indirect: wait.indirect && !names_family,
-            required_by: self.steps[from.index()].required_by.as_ref(),
+            required_by: waiting.required_by.as_ref(),
         }
     }
 

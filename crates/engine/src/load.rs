@@ -14,7 +14,6 @@ pub mod hook;
 pub mod inputs;
 pub mod instance;
 pub mod intern;
-pub mod moved;
 pub mod program;
 mod instance_scope;
 mod other_sources;
@@ -48,11 +47,12 @@ pub use family::{Expansion, Family};
 pub use family_import::FamilyImport;
 pub use hook::{Hook, HookPhase};
 pub use inputs::{DataLookup, Inputs};
-pub use instance::{DeletionPolicy, Drift, DriftAction, EachValue, Instance, Policies, ReadsAfter, Timeouts, Trigger};
+pub use instance::{
+    DeletionPolicy, Drift, DriftAction, EachValue, Instance, MovedFrom, Policies, ReadsAfter, Timeouts, Trigger,
+};
 pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;
 pub use lines::Lines;
-pub use moved::MovedFrom;
 pub use program::{Output, Program, ProgramResources};
 pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, ProviderSpec, Runner};
 pub use provider_resolver::{BUILT_IN, provider_config_name};

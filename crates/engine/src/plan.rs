@@ -4,7 +4,6 @@
 //! [`Planner::handle_response`] takes a response, and [`Planner::finish`] returns the plan once no call is open. The
 //! caller calls the drivers.
 
-mod up_to_date;
 pub mod approval;
 pub mod driver_calls;
 mod assemble;
@@ -38,7 +37,6 @@ mod publish;
 mod readiness;
 pub mod published;
 pub mod render;
-mod requests;
 mod input;
 mod eval_scope;
 pub mod select;
@@ -76,36 +74,114 @@ pub const UNDECIDED: &str = "left unchanged, because Purlin cannot determine whe
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// Every desired or recorded object once, in address order, each followed by its deposed objects as separate
-    /// entries.
-    pub changes: Vec<Change>,
-    /// What the executor needs beyond `changes`, for every object with a create, update or record step. A blocked
-    /// object has a record step when its record and its manifest differ on whether to keep the object.
-    pub prepared: BTreeMap<Address, PreparedStep>,
-    /// Covers every desired object, and every recorded object that is no longer desired.
-    pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
-    /// The direct dependencies of every desired object that exist, in address order.
-    pub dependencies: BTreeMap<Address, Arc<[Address]>>,
-    /// For each object whose change would fail as things are now: the objects whose steps may resolve that.
-    pub remedies: BTreeMap<Address, Vec<Address>>,
-    /// The reading of every data source that needs no step.
-    pub readings: BTreeMap<Address, Arc<ReadResult>>,
-    /// The objects that were read for this plan, whether they exist or not.
-    pub read: BTreeSet<Address>,
-    /// The read objects that no longer exist.
-    pub missing: BTreeSet<Address>,
+    /// Every desired or recorded object, and the families whose instances are not known. In boxes, because most plans are
+    /// small, and a node of the tree has space for eleven objects.
+    pub objects: BTreeMap<Address, Box<PlannedObject>>,
     /// In address order.
     pub diagnostics: Diagnostics,
-    /// The objects whose manifest cannot be planned because of an error.
-    pub faulty: BTreeSet<Address>,
-    /// The approvals of changes that need one.
-    pub approvals: BTreeMap<Address, ChangeApproval>,
+}
+
+/// All that a plan says about one address.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PlannedObject {
+    /// `None` if only deposed objects are left.
+    pub change: Option<Arc<Change>>,
+    /// The changes of its deposed objects.
+    pub deposed: Vec<Change>,
+    /// What the executor needs beyond `change`, if there is a create, update or record step. A blocked object has a record
+    /// step when its record and its manifest differ on whether to keep the object.
+    pub prepared: Option<Arc<PreparedStep>>,
+    /// Set for a desired object, and for a recorded object that is no longer desired.
+    pub lifecycle: Option<EffectiveLifecycle>,
+    /// The direct dependencies that exist, in address order. Set for a desired object.
+    pub dependencies: Option<Arc<[Address]>>,
+    /// If the change would fail as things are now: the objects whose steps may resolve that.
+    pub remedies: Vec<Address>,
+    /// The reading of a data source that needs no step.
+    pub reading: Option<Arc<ReadResult>>,
+    /// It was read for this plan, whether it exists or not.
+    pub is_read: bool,
+    /// It was read, and no longer exists.
+    pub is_missing: bool,
+    /// Its manifest cannot be planned because of an error.
+    pub is_faulty: bool,
+    /// The approval of the change, if it needs one.
+    pub approval: Option<ChangeApproval>,
 }
 
 impl Plan {
+    /// The changes of current and of deposed objects, in address order: the deposed ones follow that of their object.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> + Clone {
+        self.objects.values().flat_map(|object| object.changes())
+    }
+
+    /// The changes of current objects, in address order.
+    pub fn current_changes(&self) -> impl Iterator<Item = &Change> + Clone {
+        self.objects.values().filter_map(|object| object.change.as_deref())
+    }
+
+    /// The change of the current object.
+    pub fn change(&self, address: &Address) -> Option<&Change> {
+        self.objects.get(address)?.change.as_deref()
+    }
+
+    pub fn prepared(&self, address: &Address) -> Option<&Arc<PreparedStep>> {
+        self.objects.get(address)?.prepared.as_ref()
+    }
+
+    /// The desired objects, each with its direct dependencies that exist.
+    pub fn dependencies(&self) -> impl Iterator<Item = (&Address, &Arc<[Address]>)> {
+        self.objects.iter().filter_map(|(address, object)| Some((address, object.dependencies.as_ref()?)))
+    }
+
+    /// The direct dependencies of an object that exist; none if it is not desired.
+    pub fn dependencies_of(&self, address: &Address) -> &[Address] {
+        self.objects.get(address).and_then(|object| object.dependencies.as_deref()).unwrap_or_default()
+    }
+
+    /// The readings of the data sources that need no step.
+    pub fn readings(&self) -> impl Iterator<Item = (Address, Arc<ReadResult>)> {
+        self.objects.iter().filter_map(|(address, object)| Some((address.clone(), object.reading.clone()?)))
+    }
+
     /// Whether objects wait for changes of this plan, so that the next plan goes on.
     pub fn is_deferred(&self) -> bool {
         self.diagnostics.iter().any(|found| found.address.is_none() && found.reason == Reason::Waiting)
+    }
+
+    /// Takes the objects of these names out of the plan, with the diagnostics of them and of the plan as a whole.
+    #[must_use]
+    pub fn take(&mut self, names: &BTreeSet<Arc<str>>) -> Self {
+        let diagnostics = self
+            .diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.address.as_ref().is_none_or(|address| names.contains(&address.name)));
+        Self {
+            diagnostics: diagnostics.cloned().collect(),
+            objects: self.objects.extract_if(.., |address, _| names.contains(&address.name)).collect(),
+        }
+    }
+}
+
+impl PlannedObject {
+    /// The changes of the current object and of its deposed objects.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> + Clone {
+        self.change.as_deref().into_iter().chain(&self.deposed)
+    }
+}
+
+/// A plan of nothing but changes. What a client has written may name an object twice: no change is lost.
+impl FromIterator<Change> for Plan {
+    fn from_iter<I: IntoIterator<Item = Change>>(changes: I) -> Self {
+        let mut plan = Self::default();
+        for change in changes {
+            let object = plan.objects.entry(change.address.clone()).or_default();
+            match (&object.change, change.deposed) {
+                (None, None) => object.change = Some(Arc::new(change)),
+                _ => object.deposed.push(change),
+            }
+        }
+        plan
     }
 }
 

@@ -74,8 +74,9 @@ impl ArchiveFormat {
 
     /// The format of a file with this name.
     pub fn of_file(name: &str) -> Option<Self> {
-        let has = |ending: &str| name.strip_suffix(ending).is_some_and(|stem| stem.ends_with('.'));
-        Self::ENDINGS.iter().find(|(ending, _)| has(ending)).map(|(_, format)| *format)
+        let mut formats = Self::ENDINGS.iter();
+        let format = formats.find(|(ending, _)| name.strip_suffix(ending).is_some_and(|stem| stem.ends_with('.')));
+        format.map(|(_, format)| *format)
     }
 }
 
@@ -101,13 +102,9 @@ pub fn unpack(archive: &Path, format: ArchiveFormat, directory: &Path, rules: Un
 }
 
 fn unpack_zip(path: &Path, file: File, target: &mut Target<'_>) -> Result<(), FetchError> {
-    let unreadable = |error: ZipError| match error {
-        ZipError::Io(error) => FetchError::file(path, error),
-        other => invalid(other.to_string()),
-    };
-    let mut archive = ZipArchive::new(file).map_err(unreadable)?;
+    let mut archive = ZipArchive::new(file).map_err(|error| zip_error(path, error))?;
     for index in 0..archive.len() {
-        let mut entry = archive.by_index(index).map_err(unreadable)?;
+        let mut entry = archive.by_index(index).map_err(|error| zip_error(path, error))?;
         let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
         if entry.is_symlink() {
             let mut leads_to = String::new();
@@ -124,14 +121,17 @@ fn unpack_zip(path: &Path, file: File, target: &mut Target<'_>) -> Result<(), Fe
     Ok(())
 }
 
+fn zip_error(path: &Path, error: ZipError) -> FetchError {
+    match error {
+        ZipError::Io(error) => FetchError::file(path, error),
+        error => invalid(error.to_string()),
+    }
+}
+
 fn unpack_tar(path: &Path, content: impl Read, target: &mut Target<'_>) -> Result<(), FetchError> {
-    let unreadable = |error: io::Error| match error.raw_os_error() {
-        Some(_) => FetchError::file(path, error),
-        None => invalid(error.to_string()),
-    };
     let mut archive = tar::Archive::new(content);
-    for entry in archive.entries().map_err(unreadable)? {
-        let mut entry = entry.map_err(unreadable)?;
+    for entry in archive.entries().map_err(|error| tar_error(path, error))? {
+        let mut entry = entry.map_err(|error| tar_error(path, error))?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         // `tar -C directory .` writes all names with `./`.
         let name = name.trim_start_matches("./").to_owned();
@@ -154,6 +154,13 @@ fn unpack_tar(path: &Path, content: impl Read, target: &mut Target<'_>) -> Resul
         }
     }
     Ok(())
+}
+
+fn tar_error(path: &Path, error: io::Error) -> FetchError {
+    match error.raw_os_error() {
+        Some(_) => FetchError::file(path, error),
+        None => invalid(error.to_string()),
+    }
 }
 
 /// The longest path that Linux accepts.

@@ -40,6 +40,15 @@ impl Credentials {
         Self { tokens, docker: config.or(home).map(|folder| folder.join("config.json")) }
     }
 
+    /// With tokens from elsewhere. Those of the environment count first.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (host, token) in tokens {
+            self.tokens.entry(host).or_insert(token);
+        }
+        self
+    }
+
     /// The token for a host, with an optional port.
     pub fn token(&self, host: &str) -> Option<&str> {
         self.tokens.get(&host.to_ascii_lowercase()).map(String::as_str)
@@ -94,6 +103,10 @@ mod tests {
         assert_eq!(known.token("My-Registry.Example.com"), Some("s3cret"));
         assert_eq!(known.token("registry.example.com"), None);
         assert_eq!(known.token("empty.example.com"), None);
+        let more = [("my-registry.example.com", "other"), ("registry.example.com", "t0ken")];
+        let more = known.clone().with_tokens(more.map(|(host, token)| (host.to_owned(), token.to_owned())));
+        assert_eq!(more.token("my-registry.example.com"), Some("s3cret"));
+        assert_eq!(more.token("registry.example.com"), Some("t0ken"));
         assert_eq!(token_variable("my-registry.example.com"), "TF_TOKEN_my__registry_example_com");
         assert!(!format!("{known:?}").contains("s3cret"));
     }

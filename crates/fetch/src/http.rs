@@ -78,11 +78,14 @@ impl Http {
     }
 
     fn build(&self) -> Result<Client, FetchError> {
-        let wrong = |error: reqwest::Error| {
+        self.try_build().map_err(|error| {
             let message = format!("cannot create an HTTPS client: {}", chain(&error));
             FetchError::new(FetchErrorKind::Local, message)
                 .hint("the CA certificates of the system are required; SSL_CERT_FILE can set their path")
-        };
+        })
+    }
+
+    fn try_build(&self) -> reqwest::Result<Client> {
         let mut headers = HeaderMap::new();
         headers.insert("X-Terraform-Version", HeaderValue::from_static(TERRAFORM_VERSION));
         let mut builder = Client::builder()
@@ -92,11 +95,11 @@ impl Http {
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE);
         for root in &self.roots {
-            for certificate in Certificate::from_pem_bundle(root).map_err(wrong)? {
+            for certificate in Certificate::from_pem_bundle(root)? {
                 builder = builder.add_root_certificate(certificate);
             }
         }
-        builder.build().map_err(wrong)
+        builder.build()
     }
 
     /// Sends a request and returns the response with any status.
@@ -161,13 +164,11 @@ impl Http {
 
     /// Downloads a package to a file and returns its SHA-256 digest.
     pub async fn download(&self, ask: HttpRequest<'_>, to: &Path) -> Result<[u8; 32], FetchError> {
-        let missing = || {
+        let mut response = self.get(ask, PACKAGE).await?.ok_or_else(|| {
             let message = format!("{} does not exist: {} (404)", ask.what, display_url(ask.url));
             FetchError::new(FetchErrorKind::Rejected, message)
-        };
-        let mut response = self.get(ask, PACKAGE).await?.ok_or_else(missing)?;
-        let failed = |error| FetchError::file(to, error);
-        let mut file = tokio::fs::File::create(to).await.map_err(failed)?;
+        })?;
+        let mut file = tokio::fs::File::create(to).await.map_err(|error| FetchError::file(to, error))?;
         let (mut hasher, mut length) = (Sha256::new(), 0);
         while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(ask, &error))? {
             length += chunk.len() as u64;
@@ -175,9 +176,9 @@ impl Http {
                 return Err(too_large(ask, PACKAGE_BYTES));
             }
             hasher.update(&chunk);
-            file.write_all(&chunk).await.map_err(failed)?;
+            file.write_all(&chunk).await.map_err(|error| FetchError::file(to, error))?;
         }
-        file.flush().await.map_err(failed)?;
+        file.flush().await.map_err(|error| FetchError::file(to, error))?;
         Ok(hasher.finalize().into())
     }
 }
@@ -223,20 +224,11 @@ fn transport_error(ask: HttpRequest<'_>, error: &reqwest::Error) -> FetchError {
 
 pub fn status_error(ask: HttpRequest<'_>, response: &Response) -> FetchError {
     let status = response.status();
-    let place = display_url(ask.url);
-    let failed = |kind: FetchErrorKind, why: &str| {
-        let code = status.as_u16();
-        FetchError::new(kind, format!("{} cannot be fetched from {place}: {why} ({code})", ask.what))
-    };
-    let rejected = |why: &str| failed(FetchErrorKind::Rejected, why);
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            let (why, hint) = match ask.authorization {
-                None => ("credentials are required", format!("set {}", ask.credentials)),
-                Some(_) => ("the credentials were rejected", format!("correct {}", ask.credentials)),
-            };
-            rejected(why).hint(hint)
-        }
+    let (why, hint) = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => match ask.authorization {
+            None => ("credentials are required", Some(format!("set {}", ask.credentials))),
+            Some(_) => ("the credentials were rejected", Some(format!("correct {}", ask.credentials))),
+        },
         StatusCode::TOO_MANY_REQUESTS => {
             let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::trim);
             let hint = match after.map(|after| (after, after.parse::<u64>().is_ok())) {
@@ -244,11 +236,21 @@ pub fn status_error(ask: HttpRequest<'_>, response: &Response) -> FetchError {
                 Some((date, false)) => format!("retry after {date}"),
                 None => "try again later".to_owned(),
             };
-            failed(FetchErrorKind::Limited, "too many requests").hint(hint)
+            ("too many requests", Some(hint))
         }
-        _ if status.is_server_error() => rejected("the server failed"),
-        _ if status.is_redirection() => rejected("the redirect is not valid"),
-        _ => rejected("the request was rejected"),
+        _ if status.is_server_error() => ("the server failed", None),
+        _ if status.is_redirection() => ("the redirect is not valid", None),
+        _ => ("the request was rejected", None),
+    };
+    let kind = match status {
+        StatusCode::TOO_MANY_REQUESTS => FetchErrorKind::Limited,
+        _ => FetchErrorKind::Rejected,
+    };
+    let (place, code) = (display_url(ask.url), status.as_u16());
+    let error = FetchError::new(kind, format!("{} cannot be fetched from {place}: {why} ({code})", ask.what));
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
     }
 }
 

@@ -64,13 +64,13 @@ struct Piece<'a> {
 
 fn tokens(text: &str) -> Vec<Piece<'_>> {
     let mut before = 0;
-    let mut piece = |token: crate::token::Token| {
+    let pieces = lex(text, Start::Normal).into_iter().map(|token| {
         let spaces = (token.start - before) as usize;
         before = token.end;
         let text = Cow::Borrowed(&text[token.start as usize..token.end as usize]);
         Piece { kind: token.kind, text, spaces, start: token.start }
-    };
-    lex(text, Start::Normal).into_iter().map(&mut piece).collect()
+    });
+    pieces.collect()
 }
 
 fn write(tokens: &[Piece<'_>]) -> String {
@@ -143,8 +143,8 @@ fn indent(tokens: &mut [Piece<'_>], lines: &[Line]) {
         }
         let heredoc = tokens[line.lead.clone()].iter().position(|token| token.kind == TokenKind::OpenHeredoc);
         let lead = first..heredoc.map_or(line.lead.end, |at| first + at);
-        let changes = |range: Range<usize>| tokens[range].iter().map(|token| bracket_change(token.kind)).sum::<i32>();
-        let change = changes(lead) + changes(line.assign.clone());
+        let counted = tokens[lead].iter().chain(&tokens[line.assign.clone()]);
+        let change: i32 = counted.map(|token| bracket_change(token.kind)).sum();
         let mut closed = -change;
         while closed > 0
             && let Some(last) = opened.last_mut()
@@ -177,8 +177,8 @@ fn space(tokens: &mut [Piece<'_>], lines: &[Line]) {
 
 /// Aligns a cell among lines that follow each other and have it. `split` gives what is before the cell, and the cell.
 fn align(tokens: &mut [Piece<'_>], lines: &[Line], split: fn(&Line) -> (Range<usize>, Range<usize>)) {
-    let has_cell = |line: &Line| !split(line).1.is_empty();
-    for chain in lines.chunk_by(|a, b| has_cell(a) == has_cell(b)).filter(|chain| has_cell(&chain[0])) {
+    let chains = lines.chunk_by(|a, b| split(a).1.is_empty() == split(b).1.is_empty());
+    for chain in chains.filter(|chain| !split(&chain[0]).1.is_empty()) {
         let widths: Vec<usize> = chain.iter().map(|line| width(&tokens[split(line).0])).collect();
         let widest = widths.iter().max().copied().unwrap_or_default();
         for (line, width) in chain.iter().zip(widths) {

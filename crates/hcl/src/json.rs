@@ -2,17 +2,14 @@
 //!
 //! A text gives values; what they mean is known with a schema only, so a body keeps its properties until then.
 
-mod body;
 mod reader;
 
 use crate::diagnostic::Diagnostic;
 use crate::parser::{Parsed, template_of_text};
 use crate::source::{Range, Source};
 use crate::tree::{
-    Body, Expr, ExprKind, JsonString, JsonValue, JsonValueKind, Literal, ObjectItem, ObjectKey, Property,
+    Body, Expr, ExprKind, JsonBody, JsonString, JsonValue, JsonValueKind, Literal, ObjectItem, ObjectKey, Property,
 };
-
-pub(crate) use body::{body_of, properties};
 
 /// Parses a file in JSON syntax. After an error nothing of it is known.
 ///
@@ -52,6 +49,47 @@ pub fn parse_json_expression(source: Source) -> Parsed<Expr> {
         Err(diagnostic) => (Expr::new(ExprKind::Invalid, diagnostic.range), vec![diagnostic]),
     };
     Parsed { value, diagnostics, source }
+}
+
+/// Makes a body of a value. If the value is no object, that is reported when the content is asked for.
+pub(crate) fn body_of(value: JsonValue) -> Body {
+    let range = value.range;
+    // The closing brace is the place for what is missing; of an array, the opening bracket.
+    let (no_object, end_range) = match value.kind {
+        JsonValueKind::Object(_) => (None, Range { start: range.end.saturating_sub(1), ..range }),
+        JsonValueKind::Array(_) => (Some(range), Range { end: range.start + 1, ..range }),
+        _ => (Some(range), range),
+    };
+    let mut problems = Vec::new();
+    let properties = properties(value, "the arguments and blocks are its properties", &mut problems);
+    let json = Some(JsonBody { properties, problems, no_object });
+    Body { range, end_range, json, ..Body::default() }
+}
+
+/// Returns the properties of an object, or of the objects of an array.
+pub(crate) fn properties(value: JsonValue, why: &str, problems: &mut Vec<Diagnostic>) -> Vec<Property> {
+    match value.kind {
+        JsonValueKind::Null => Vec::new(),
+        JsonValueKind::Object(properties) => properties,
+        JsonValueKind::Array(values) => {
+            let mut members = Vec::new();
+            for value in values {
+                match value.kind {
+                    JsonValueKind::Object(properties) => members.extend(properties),
+                    _ => problems.push(no_object(value.range, why)),
+                }
+            }
+            members
+        }
+        _ => {
+            problems.push(no_object(value.range, why));
+            Vec::new()
+        }
+    }
+}
+
+fn no_object(range: Range, why: &str) -> Diagnostic {
+    Diagnostic::new("Incorrect JSON value type", format!("An object is expected here: {why}."), range)
 }
 
 /// Makes an expression of a value.

@@ -3,11 +3,9 @@
 //! A template switches the lexer to another mode until its end, and an interpolation inside it switches back, so the
 //! lexer holds a stack of modes instead of calling itself: input that nests without end costs memory in proportion.
 
-mod identifier;
 mod template;
 
-pub(crate) use identifier::identifier_len;
-pub use identifier::is_identifier;
+use unicode_ident::{is_xid_continue, is_xid_start};
 
 use crate::token::{Token, TokenKind};
 
@@ -165,18 +163,17 @@ impl<'a> Lexer<'a> {
     /// A number is digits, points and exponents, and does not end with a point: `1.2.3` is one, which no value has.
     fn number_len(&self) -> usize {
         let rest = &self.bytes[self.at..];
-        let digit = |at: usize| rest.get(at).is_some_and(u8::is_ascii_digit);
         let mut at = 1;
         let mut len = 1;
         loop {
             let exponent = matches!(rest.get(at), Some(b'e' | b'E'));
             let sign = usize::from(matches!(rest.get(at + 1), Some(b'+' | b'-')));
-            if digit(at) {
+            if rest.get(at).is_some_and(u8::is_ascii_digit) {
                 at += 1;
                 len = at;
             } else if rest.get(at) == Some(&b'.') {
                 at += 1;
-            } else if exponent && digit(at + 1 + sign) {
+            } else if exponent && rest.get(at + 1 + sign).is_some_and(u8::is_ascii_digit) {
                 at += 2 + sign;
                 len = at;
             } else {
@@ -269,4 +266,51 @@ fn symbol(first: u8, second: Option<u8>, third: Option<u8>) -> Option<(TokenKind
         _ => return None,
     };
     Some((kind, 1))
+}
+
+/// Whether a text is an identifier as a whole.
+///
+/// ```
+/// assert!(hcl::is_identifier("größe-1"));
+/// assert!(!hcl::is_identifier("1a"));
+/// ```
+pub fn is_identifier(text: &str) -> bool {
+    !text.is_empty() && identifier_len(text) == text.len()
+}
+
+/// Returns the length of the identifier at the start of a text, or 0: Unicode's `ID_Start` and `ID_Continue`, an underscore first,
+/// and a dash inside.
+pub(crate) fn identifier_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    if !bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || !byte.is_ascii()) {
+        return 0;
+    }
+    let end = bytes.iter().position(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-'));
+    let len = end.unwrap_or(bytes.len());
+    if bytes.get(len).is_none_or(u8::is_ascii) {
+        return len;
+    }
+    let mut chars = text.char_indices();
+    match chars.next() {
+        Some((_, c)) if c == '_' || is_start(c) => {}
+        _ => return 0,
+    }
+    chars.find(|(_, c)| !(is_continue(*c) || *c == '-')).map_or(text.len(), |(at, _)| at)
+}
+
+fn is_start(c: char) -> bool {
+    is_xid_start(c) || is_left_out(c) || matches!(c, '\u{e33}' | '\u{eb3}' | '\u{ff9e}' | '\u{ff9f}')
+}
+
+fn is_continue(c: char) -> bool {
+    is_xid_continue(c) || is_left_out(c)
+}
+
+/// The characters of `ID_Start` that `XID_Start` and `XID_Continue` leave out, because their normalization is none.
+fn is_left_out(c: char) -> bool {
+    matches!(c, '\u{37a}' | '\u{309b}' | '\u{309c}' | '\u{fc5e}'..='\u{fc63}' | '\u{fdfa}' | '\u{fdfb}')
+        || matches!(
+            c,
+            '\u{fe70}' | '\u{fe72}' | '\u{fe74}' | '\u{fe76}' | '\u{fe78}' | '\u{fe7a}' | '\u{fe7c}' | '\u{fe7e}'
+        )
 }

@@ -248,8 +248,9 @@ impl<'a> Parser<'a> {
 
     /// The number of the line of an offset in the text.
     fn line(&self, offset: u32) -> usize {
-        let starts = || self.text.match_indices('\n').map(|(at, _)| at as u32 + 1).collect();
-        1 + self.line_starts.get_or_init(starts).partition_point(|start| *start <= offset)
+        let starts =
+            self.line_starts.get_or_init(|| self.text.match_indices('\n').map(|(at, _)| at as u32 + 1).collect());
+        1 + starts.partition_point(|start| *start <= offset)
     }
 
     /// Parses with line breaks that mean something, or nothing.
@@ -312,9 +313,13 @@ impl<'a> Parser<'a> {
 
     /// Reads the text again from the start of a line on, outside of any template.
     fn lex_again(&mut self, index: usize, line_start: u32) {
-        let shift = |token: Token| Token { start: token.start + line_start, end: token.end + line_start, ..token };
         self.tokens.truncate(index);
-        self.tokens.extend(lex(&self.text[line_start as usize..], Start::Normal).into_iter().map(shift));
+        let tokens = lex(&self.text[line_start as usize..], Start::Normal).into_iter();
+        self.tokens.extend(tokens.map(|token| Token {
+            start: token.start + line_start,
+            end: token.end + line_start,
+            ..token
+        }));
         self.lexical.retain(|diagnostic| diagnostic.range.start < line_start);
         self.lexical.extend(lexical::check(self.text, &self.tokens[index..], self.file));
     }

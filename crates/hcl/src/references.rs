@@ -13,39 +13,39 @@ impl Expr {
     /// assert_eq!(names, ["var.a", "local.skip", "each.key"]);
     /// ```
     pub fn references(&self) -> Vec<&Traversal> {
-        let mut found = Vec::new();
-        collect(self, &mut Vec::new(), &mut found);
-        found
+        let mut references = Vec::new();
+        collect(self, &mut Vec::new(), &mut references);
+        references
     }
 }
 
-fn collect<'a>(expr: &'a Expr, scope: &mut Vec<&'a str>, found: &mut Vec<&'a Traversal>) {
+fn collect<'a>(expr: &'a Expr, scope: &mut Vec<&'a str>, references: &mut Vec<&'a Traversal>) {
     match &expr.kind {
         ExprKind::Traversal(traversal) => {
             if !scope.contains(&traversal.root.text.as_str()) {
-                found.push(traversal);
+                references.push(traversal);
             }
         }
-        ExprKind::For(each) => collect_for(each, scope, found),
+        ExprKind::For(each) => collect_for(each, scope, references),
         ExprKind::Object(items) => {
             for item in items {
                 if item.key.word().is_none() {
-                    collect(&item.key.expr, scope, found);
+                    collect(&item.key.expr, scope, references);
                 }
-                collect(&item.value, scope, found);
+                collect(&item.value, scope, references);
             }
         }
-        _ => expr.for_each_child(&mut |child| collect(child, scope, found)),
+        _ => expr.for_each_child(&mut |child| collect(child, scope, references)),
     }
 }
 
-fn collect_for<'a>(each: &'a For, scope: &mut Vec<&'a str>, found: &mut Vec<&'a Traversal>) {
-    collect(&each.collection, scope, found);
+fn collect_for<'a>(each: &'a For, scope: &mut Vec<&'a str>, references: &mut Vec<&'a Traversal>) {
+    collect(&each.collection, scope, references);
     let outside = scope.len();
     scope.extend(each.key_name.iter().map(|name| name.text.as_str()));
     scope.push(&each.value_name.text);
-    each.key.iter().for_each(|key| collect(key, scope, found));
-    collect(&each.value, scope, found);
-    each.condition.iter().for_each(|condition| collect(condition, scope, found));
+    each.key.iter().for_each(|key| collect(key, scope, references));
+    collect(&each.value, scope, references);
+    each.condition.iter().for_each(|condition| collect(condition, scope, references));
     scope.truncate(outside);
 }

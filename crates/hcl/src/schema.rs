@@ -42,8 +42,10 @@ impl Schema {
     /// A schema of optional arguments and of blocks with the names of their labels.
     pub fn new(attributes: &[&str], blocks: &[(&str, &[&str])]) -> Self {
         let attributes = attributes.iter().map(|name| AttributeSchema { name: (*name).to_owned(), required: false });
-        let labels = |labels: &[&str]| labels.iter().map(|label| (*label).to_owned()).collect();
-        let blocks = blocks.iter().map(|(kind, names)| BlockSchema { kind: (*kind).to_owned(), labels: labels(names) });
+        let blocks = blocks.iter().map(|(kind, labels)| BlockSchema {
+            kind: (*kind).to_owned(),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+        });
         Self { attributes: attributes.collect(), blocks: blocks.collect() }
     }
 
@@ -110,11 +112,10 @@ impl Body {
         let mut content = match &mut self.json {
             Some(json) => json.take_content(&attributes, &kinds, &mut diagnostics),
             None => {
-                let is_argument = |attribute: &mut Attribute| attributes.contains(attribute.name.text.as_str());
-                let is_block = |block: &mut Block| kinds.contains_key(block.kind.text.as_str());
-                let attributes = self.attributes.extract_if(.., is_argument).collect();
-                let blocks: Vec<Block> = self.blocks.extract_if(.., is_block).collect();
-                Content { attributes, blocks, end_range }
+                let arguments =
+                    self.attributes.extract_if(.., |attribute| attributes.contains(attribute.name.text.as_str()));
+                let blocks = self.blocks.extract_if(.., |block| kinds.contains_key(block.kind.text.as_str()));
+                Content { attributes: arguments.collect(), blocks: blocks.collect(), end_range }
             }
         };
         content.end_range = end_range;
@@ -151,11 +152,11 @@ fn missing(content: &Content, schema: &Schema) -> Vec<Diagnostic> {
     let set: BTreeSet<&str> = content.attributes.iter().map(|attribute| attribute.name.text.as_str()).collect();
     let required =
         schema.attributes.iter().filter(|attribute| attribute.required && !set.contains(attribute.name.as_str()));
-    let error = |attribute: &AttributeSchema| {
+    let errors = required.map(|attribute| {
         let detail = format!("The argument `{}` has to be set.", attribute.name);
         Diagnostic::new("Missing required argument", detail, content.end_range)
-    };
-    required.map(error).collect()
+    });
+    errors.collect()
 }
 
 fn wrong_labels(block: &Block, labels: &[String]) -> Option<Diagnostic> {

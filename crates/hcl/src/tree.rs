@@ -3,11 +3,6 @@
 //! The shape is the one that `hashicorp/hcl` documents for its native syntax, so that what evaluates it can follow the
 //! same rules. Every node has its range. A tree is at most [`MAX_HEIGHT`] high, so functions may call themselves on it.
 
-mod json;
-
-pub use json::JsonBody;
-pub(crate) use json::{JsonValue, JsonValueKind, Property};
-
 use crate::diagnostic::Diagnostic;
 use crate::source::Range;
 
@@ -43,6 +38,39 @@ impl Body {
     pub fn blocks_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Block> + 'a {
         self.blocks.iter().filter(move |block| block.kind.text == kind)
     }
+}
+
+/// The properties of a body in JSON syntax that no schema has asked for yet.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct JsonBody {
+    pub(crate) properties: Vec<Property>,
+    /// What is no object where one has to be. It is reported when the content is asked for.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// The place of the body, if it is no object: an array of objects may be one.
+    pub(crate) no_object: Option<Range>,
+}
+
+/// `"name": value`.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Property {
+    pub(crate) name: Name,
+    pub(crate) value: JsonValue,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct JsonValue {
+    pub(crate) range: Range,
+    pub(crate) kind: JsonValueKind,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum JsonValueKind {
+    Null,
+    Bool(bool),
+    Number(String),
+    String(String),
+    Array(Vec<JsonValue>),
+    Object(Vec<Property>),
 }
 
 /// A word of the source: an identifier, or the text of a label.

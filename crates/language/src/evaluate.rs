@@ -147,7 +147,7 @@ impl Evaluator<'_> {
     fn attempt<T>(&mut self, evaluate: impl FnOnce(&mut Self) -> T) -> (T, Vec<Diagnostic>) {
         let before = self.diagnostics.len();
         let result = evaluate(self);
-        let own = self.diagnostics.split_off(before);
-        (result, own)
+        let problems = self.diagnostics.split_off(before);
+        (result, problems)
     }
 }

@@ -8,15 +8,21 @@ pub struct Failure {
     /// The argument that is wrong, from 0, if it is one of them.
     pub argument: Option<usize>,
     pub message: String,
+    pub hint: Option<String>,
 }
 
 impl Failure {
     pub fn new(message: impl Into<String>) -> Self {
-        Self { argument: None, message: message.into() }
+        Self { argument: None, message: message.into(), hint: None }
     }
 
     pub fn of(argument: usize, message: impl Into<String>) -> Self {
-        Self { argument: Some(argument), message: message.into() }
+        Self { argument: Some(argument), ..Self::new(message) }
+    }
+
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod call;
 mod parameter;
+mod signature;
 mod numbers;
 mod floats;
 mod strings;
@@ -34,12 +35,12 @@ mod network;
 mod dates;
 mod timestamp;
 mod files;
-mod globs;
 mod paths;
 mod expressions;
 
 pub use parameter::{Accepts, Parameter};
 pub use paths::clean as clean_path;
+pub use signature::{Prepared, Signature, TypedParameter};
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -8,16 +8,18 @@
     reason = "every function of the table has the same signature, also those that cannot fail or need no context"
 )]
 
-mod cty;
-mod budget;
 mod scope;
 mod failure;
 pub mod functions;
 mod evaluate;
 mod constraint;
 
-pub use budget::Budget;
+/// The only place that names the crate of the values.
+mod cty {
+    pub use ::cty::*;
+}
+
 pub use constraint::TypeConstraint;
 pub use evaluate::{Environment, Evaluated, evaluate, traverse};
 pub use failure::Failure;
-pub use scope::{Effects, FileError, Files, NoFiles, Scope};
+pub use scope::{Budget, Effects, FileError, Files, NoFiles, Scope};

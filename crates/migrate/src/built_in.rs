@@ -28,8 +28,12 @@ pub fn without_provider(resource: &Resource, object: &Object) -> Option<Result<R
 
 /// Parses the value of a `terraform_data` object.
 pub fn value(object: &ForeignObject) -> Result<Value, String> {
-    let any = |name: &'static str| (name, Type::Dynamic);
-    let ty = Type::object([("id", Type::String), any("input"), any("output"), any("triggers_replace")]);
+    let ty = Type::object([
+        ("id", Type::String),
+        ("input", Type::Dynamic),
+        ("output", Type::Dynamic),
+        ("triggers_replace", Type::Dynamic),
+    ]);
     let value = json::decode(object.attributes.as_bytes(), &ty, json::UnsupportedAttributes::Ignore);
     Ok(to_unmarked_model(&value.map_err(|error| error.to_string())?))
 }

@@ -93,20 +93,26 @@ fn resource(record: &Record) -> ResourceAddress {
 
 /// The configuration of a provider that an object was last changed with.
 fn provider(record: &Record, used: Option<&Arc<ProviderUse>>) -> Result<NamedProvider, Problem> {
-    let implied = |source| NamedProvider { source, module: ModulePath::default(), alias: None, key: None };
-    let Some(used) = used else { return Ok(implied(ProviderSource::implied("terraform"))) };
-    let invalid =
-        |what: &str| Problem::plain(format!("`{}` cannot be exported: `{what}` names no provider", record.address));
-    let source = ProviderSource::parse(&used.provider.source).ok_or_else(|| invalid(&used.provider.source))?;
+    let Some(used) = used else { return Ok(default_provider(ProviderSource::implied("terraform"))) };
+    let source = ProviderSource::parse(&used.provider.source);
+    let source = source.ok_or_else(|| no_provider(record, &used.provider.source))?;
     if record.address.is_qualified() {
-        return named_provider(&used.name, source).ok_or_else(|| invalid(&used.name));
+        return named_provider(&used.name, source).ok_or_else(|| no_provider(record, &used.name));
     }
     let alias = match used.name.strip_prefix(&*used.provider.name) {
         Some("") => None,
         Some(rest) if rest.starts_with('-') => Some(Arc::from(&rest[1..])),
         _ => Some(used.name.clone()),
     };
-    Ok(NamedProvider { alias, ..implied(source) })
+    Ok(NamedProvider { alias, ..default_provider(source) })
+}
+
+fn default_provider(source: ProviderSource) -> NamedProvider {
+    NamedProvider { source, module: ModulePath::default(), alias: None, key: None }
+}
+
+fn no_provider(record: &Record, what: &str) -> Problem {
+    Problem::plain(format!("`{}` cannot be exported: `{what}` names no provider", record.address))
 }
 
 struct Exporter<'a> {
@@ -134,16 +140,15 @@ impl Exporter<'_> {
             let message = format!("the objects of `{address}` use several providers");
             return Err(Problem::hinted(message, "apply once, so that all objects use the desired provider"));
         }
-        let text = |provider: &NamedProvider| provider_text(provider, &self.source(&provider.source));
         let instances: Result<Vec<String>, Problem> = instances
             .iter()
             .map(|(record, deposed, object, provider)| {
-                let own = has_keys.then(|| text(provider));
-                Ok(format!("\n      {}", self.instance(address, record, *deposed, object, own)?))
+                let provider = has_keys.then(|| self.provider(provider));
+                Ok(format!("\n      {}", self.instance(address, record, *deposed, object, provider)?))
             })
             .collect();
         let module = address.module.to_string();
-        let provider = providers.first().filter(|_| !has_keys).map(text);
+        let provider = providers.first().filter(|_| !has_keys).map(|provider| self.provider(provider));
         let head = [
             ("module", Some(module).filter(|module| !module.is_empty())),
             ("mode", Some("managed".to_owned())),
@@ -195,17 +200,7 @@ impl Exporter<'_> {
         }
         head.insert("schema_version".into(), json!(foreign.schema_version));
         let mut tail = Map::new();
-        // Terraform does not know that the output of `terraform_data` equals its input.
-        let marked = if is_built_in { object.value.with("output", Value::Null) } else { object.value.clone() };
-        let ty = match &object.provider {
-            Some(used) => (self.export.types)(used, &record.type_name),
-            None => Some(type_of(&marked)),
-        };
-        let mut sensitive = sensitive::paths(&marked, ty.as_ref());
-        let earlier = known.into_iter().flat_map(|known| &known.sensitive);
-        let added: Vec<Json> = earlier.filter(|path| !sensitive.contains(*path)).cloned().collect();
-        sensitive.extend(added);
-        tail.insert("sensitive_attributes".into(), Json::Array(sensitive));
+        tail.insert("sensitive_attributes".into(), Json::Array(self.sensitive(known, record, object)));
         if let Some((_, version)) = &foreign.identity {
             tail.insert("identity_schema_version".into(), json!(version));
         }
@@ -225,11 +220,27 @@ impl Exporter<'_> {
         }
         // Attributes and identity keep all digits of their numbers.
         let identity = foreign.identity.map(|(identity, _)| format!(", \"identity\": {identity}")).unwrap_or_default();
-        let inner = |map: Map<String, Json>| {
-            let text = Json::Object(map).to_string();
-            text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default().to_owned()
+        Ok(format!("{{{}, \"attributes\": {}{identity}, {}}}", members(head), foreign.attributes, members(tail)))
+    }
+
+    /// The paths of sensitive values, and those that the earlier state has.
+    fn sensitive(&self, known: Option<&base::KnownObject>, record: &Record, object: &RecordedObject) -> Vec<Json> {
+        let is_built_in = *record.type_name == *terraform_data::TYPE_NAME;
+        // Terraform does not know that the output of `terraform_data` equals its input.
+        let marked = if is_built_in { object.value.with("output", Value::Null) } else { object.value.clone() };
+        let ty = match &object.provider {
+            Some(used) => (self.export.types)(used, &record.type_name),
+            None => Some(type_of(&marked)),
         };
-        Ok(format!("{{{}, \"attributes\": {}{identity}, {}}}", inner(head), foreign.attributes, inner(tail)))
+        let mut sensitive = sensitive::paths(&marked, ty.as_ref());
+        let earlier = known.into_iter().flat_map(|known| &known.sensitive);
+        let added: Vec<Json> = earlier.filter(|path| !sensitive.contains(*path)).cloned().collect();
+        sensitive.extend(added);
+        sensitive
+    }
+
+    fn provider(&self, provider: &NamedProvider) -> String {
+        provider_text(provider, &self.source(&provider.source))
     }
 
     /// Returns all direct and indirect dependencies of an object, as a state contains them.
@@ -246,8 +257,8 @@ impl Exporter<'_> {
         }
         let known = names.iter().flat_map(|name| in_family(self.recorded, name)).map(|(_, stored)| &stored.record);
         let known = known.filter(|record| *record.type_name != *kubernetes_object::TYPE_NAME);
-        let own = in_configuration(&resource(record));
-        known.map(|record| in_configuration(&resource(record))).filter(|other| *other != own).collect()
+        let dependent = in_configuration(&resource(record));
+        known.map(|record| in_configuration(&resource(record))).filter(|other| *other != dependent).collect()
     }
 
     /// The attributes of a `terraform_data` object. If its values are those of the earlier state or of the configuration, so are
@@ -257,19 +268,32 @@ impl Exporter<'_> {
             return same.to_owned();
         }
         let configured = (self.export.configured)(&record.address);
-        let configured = |name: &str| configured.as_ref()?.as_entries()?.get(name).cloned();
-        let text = |name: &str, argument: &str| match object.value.get(name).map(Value::without_marks) {
-            None | Some(Value::Null) => "null".to_owned(),
-            Some(value) => {
-                let same = configured(argument).filter(|known| terraform::to_model(known).equals_unmarked(&value));
-                let ty = same.map_or_else(|| type_of(&value), |known| known.ty().clone());
-                format!("{{\"value\":{},\"type\":{}}}", value.to_json_text(), ty.to_json())
-            }
-        };
+        let configured = configured.as_ref().and_then(cty::Value::as_entries);
         let id = object.value.get("id").map(Value::to_json).unwrap_or_default();
         let parts = [("input", "input"), ("output", "input"), ("triggers_replace", "triggers_replace")];
-        let parts = parts.map(|(name, argument)| format!("\"{name}\":{}", text(name, argument)));
+        let parts = parts.map(|(name, argument)| {
+            let configured = configured.and_then(|entries| entries.get(argument));
+            format!("\"{name}\":{}", typed(object.value.get(name), configured))
+        });
         format!("{{\"id\":{id},{}}}", parts.join(","))
+    }
+}
+
+/// The members of an object, without its braces.
+fn members(map: Map<String, Json>) -> String {
+    let text = Json::Object(map).to_string();
+    text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default().to_owned()
+}
+
+/// A value with its type: that of the configuration, if it has the same value.
+fn typed(value: Option<&Value>, configured: Option<&cty::Value>) -> String {
+    match value.map(Value::without_marks) {
+        None | Some(Value::Null) => "null".to_owned(),
+        Some(value) => {
+            let same = configured.filter(|known| terraform::to_model(known).equals_unmarked(&value));
+            let ty = same.map_or_else(|| type_of(&value), |known| known.ty().clone());
+            format!("{{\"value\":{},\"type\":{}}}", value.to_json_text(), ty.to_json())
+        }
     }
 }
 

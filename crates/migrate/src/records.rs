@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Problem;
-use super::sensitive;
 use super::state::{Object, Resource, State, in_configuration};
 use configuration::ResourceAddress;
 use engine::load::Config;
 use engine::plan::DataDependencies;
-use model::{Address, ObjectStatus, ProviderUse, Record, RecordedObject};
+use model::{Address, ObjectStatus, Path, ProviderUse, Record, RecordedObject, Segment, Value};
 use terraform::{NamedProvider, address};
 
 /// Where the objects of a state belong to.
@@ -61,15 +60,44 @@ pub fn records(state: &State, objects: &[Vec<RecordedObject>], place: &Place<'_>
 
 /// An object with what the state says of it.
 fn with_state(object: &Object, adopted: &RecordedObject) -> RecordedObject {
-    let value = sensitive::marked(adopted.value.clone(), &object.sensitive);
-    let value =
-        if object.provider.source.is_built_in() { sensitive::marked_output(value, &object.sensitive) } else { value };
+    let value = marked(adopted.value.clone(), &object.sensitive);
+    let value = if object.provider.source.is_built_in() { marked_output(value, &object.sensitive) } else { value };
     RecordedObject {
         value,
         status: if object.tainted { ObjectStatus::Tainted } else { ObjectStatus::Ready },
         create_before_destroy: object.create_before_destroy,
         skip_destroy: object.skip_destroy,
         ..adopted.clone()
+    }
+}
+
+/// Marks the values at the paths of a state as sensitive.
+fn marked(value: Value, paths: &[Path]) -> Value {
+    paths.iter().fold(value, |value, path| mark(&value, &path.0))
+}
+
+/// The output of `terraform_data` equals its input, but Terraform marks only the input.
+fn marked_output(value: Value, paths: &[Path]) -> Value {
+    let input = Segment::Name("input".into());
+    let below = paths.iter().filter_map(|path| path.0.strip_prefix(std::slice::from_ref(&input)));
+    below.fold(value, |value, rest| mark(&value, &[&[Segment::Name("output".into())], rest].concat()))
+}
+
+/// Marks the value at a path as sensitive. A path that does not exist, or that is inside a marked value, is ignored.
+fn mark(value: &Value, path: &[Segment]) -> Value {
+    let Some((first, rest)) = path.split_first() else {
+        return if *value == Value::Null { Value::Null } else { value.clone().into_sensitive() };
+    };
+    match (value, first) {
+        (Value::Map(entries), Segment::Name(name)) if entries.contains_key(name) => {
+            let inner = entries.get(name).unwrap_or(&Value::Null);
+            value.with(name.clone(), mark(inner, rest))
+        }
+        (Value::List(items), Segment::Index(place)) if *place < items.len() => {
+            let items = items.iter().enumerate();
+            Value::list(items.map(|(at, item)| if at == *place { mark(item, rest) } else { item.clone() }))
+        }
+        _ => value.clone(),
     }
 }
 
@@ -108,8 +136,8 @@ impl<'a> Dependencies<'a> {
     /// The direct dependencies of an object of the configuration.
     fn configured(&self, address: &Address) -> BTreeSet<Address> {
         let Some(instance) = self.config.instances.get(address) else { return BTreeSet::new() };
-        let direct = || instance.references.iter().map(|reference| reference.target.clone()).collect();
-        self.through.targets(self.config, instance).unwrap_or_else(direct)
+        let targets = self.through.targets(self.config, instance);
+        targets.unwrap_or_else(|| instance.references.iter().map(|reference| reference.target.clone()).collect())
     }
 
     /// The names of all that the configuration puts before the dependencies, and their own.
@@ -121,7 +149,9 @@ impl<'a> Dependencies<'a> {
                 let members = self.config.instance_addresses(&next.name);
                 open.extend(members.flat_map(|member| self.configured(member)));
                 let family = self.config.families.get(&next.name).into_iter();
-                open.extend(family.flat_map(|family| family.shared.references.iter().map(|one| one.target.clone())));
+                open.extend(
+                    family.flat_map(|family| family.shared.references.iter().map(|reference| reference.target.clone())),
+                );
             }
         }
         found
@@ -129,17 +159,32 @@ impl<'a> Dependencies<'a> {
 
     /// The resources of an address in the configuration, in the nearest instances of its module.
     fn nearest(&self, from: &ResourceAddress, address: &str) -> impl Iterator<Item = Address> {
-        let found = self.resources.get(address).map(Vec::as_slice).unwrap_or_default();
-        let shared = |other: &Resource| {
-            let steps = other.address.module.0.iter().zip(from.module.0.iter());
-            steps.take_while(|(a, b)| a == b).count()
-        };
-        let nearest = found.iter().map(|one| shared(one)).max();
-        let found = found.iter().filter(move |one| Some(shared(one)) == nearest);
-        found.map(|one| {
-            let has_keys = one.objects.iter().any(|object| object.key.is_some());
-            let name = one.address.to_string();
+        let resources = self.resources.get(address).map(Vec::as_slice).unwrap_or_default();
+        let nearest = resources.iter().map(|resource| shared_steps(&resource.address, from)).max();
+        let resources = resources.iter().filter(move |resource| Some(shared_steps(&resource.address, from)) == nearest);
+        resources.map(|resource| {
+            let has_keys = resource.objects.iter().any(|object| object.key.is_some());
+            let name = resource.address.to_string();
             if has_keys { Address::family(name) } else { Address::single(name) }
         })
+    }
+}
+
+fn shared_steps(a: &ResourceAddress, b: &ResourceAddress) -> usize {
+    a.module.0.iter().zip(b.module.0.iter()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn existing_paths_are_marked() {
+        let value = Value::map([("a", Value::list([Value::from("x"), Value::from("y")])), ("b", Value::Null)]);
+        let all = Path::default();
+        let made =
+            marked(value.clone(), &[all.name("a").index(1), all.name("b"), all.name("c"), all.name("a").index(7)]);
+        let expected = Value::list([Value::from("x"), Value::from("y").into_sensitive()]);
+        assert_eq!(made, value.with("a", expected));
     }
 }

@@ -158,8 +158,8 @@ fn resource(text: &str, state: &mut State) -> Result<(), String> {
     }
     let module: String = read(&members, "module")?;
     let module = module_path(&module).ok_or_else(|| format!("`{module}` is not a valid module path"))?;
-    let text = |name: &str| read::<String>(&members, name).map(Arc::from);
-    let resource = ResourceName { mode: Mode::Managed, kind: text("type")?, name: text("name")? };
+    let (kind, name) = (read::<String>(&members, "type")?.into(), read::<String>(&members, "name")?.into());
+    let resource = ResourceName { mode: Mode::Managed, kind, name };
     let address = ResourceAddress { module, resource };
     // Objects of a provider configuration with `for_each` name their own instance of it.
     let provider = provider(&members)?;
@@ -178,8 +178,8 @@ fn provider(members: &[(String, &str)]) -> Result<Option<Arc<NamedProvider>>, St
     if text.is_empty() {
         return Ok(None);
     }
-    let found = provider_address(&text).ok_or_else(|| format!("`{text}` is not a valid provider address"))?;
-    Ok(Some(Arc::new(found)))
+    let provider = provider_address(&text).ok_or_else(|| format!("`{text}` is not a valid provider address"))?;
+    Ok(Some(Arc::new(provider)))
 }
 
 fn object(text: &str, of_resource: Option<&Arc<NamedProvider>>) -> Result<Object, String> {
@@ -226,15 +226,15 @@ fn object(text: &str, of_resource: Option<&Arc<NamedProvider>>) -> Result<Object
 }
 
 fn path(steps: Vec<Step>) -> Path {
-    let segment = |step: Step| match step.value {
+    let segments = steps.into_iter().map(|step| match step.value {
         StepValue::Name(name) => Segment::Name(name.into()),
         StepValue::Typed { value } => match (value.as_u64(), value) {
             (Some(place), _) => Segment::Index(usize::try_from(place).unwrap_or(usize::MAX)),
             (None, serde_json::Value::String(key)) => Segment::Name(key.into()),
             (None, other) => Segment::Name(other.to_string().into()),
         },
-    };
-    Path(steps.into_iter().map(segment).collect())
+    });
+    Path(segments.collect())
 }
 
 fn traversal(text: &str) -> Option<hcl::Traversal> {
@@ -277,17 +277,20 @@ fn provider_address(text: &str) -> Option<NamedProvider> {
 
 /// The alias of a provider configuration, and the key of its instance.
 fn alias(steps: &[hcl::Step]) -> Option<(Option<Arc<str>>, Option<Key>)> {
-    let key = |key: &hcl::Literal| match key {
-        hcl::Literal::String(text) => Some(Key::Text(text.as_str().into())),
-        hcl::Literal::Number(digits) => digits.parse().ok().map(Key::Int),
-        _ => None,
-    };
     match steps {
         [] => Some((None, None)),
         [hcl::Step::Attribute(alias)] => Some((Some(alias.text.as_str().into()), None)),
-        [hcl::Step::Attribute(alias), hcl::Step::Index { key: own, .. }] => {
-            Some((Some(alias.text.as_str().into()), Some(key(own)?)))
+        [hcl::Step::Attribute(alias), hcl::Step::Index { key, .. }] => {
+            Some((Some(alias.text.as_str().into()), Some(instance_key(key)?)))
         }
+        _ => None,
+    }
+}
+
+fn instance_key(literal: &hcl::Literal) -> Option<Key> {
+    match literal {
+        hcl::Literal::String(text) => Some(Key::Text(text.as_str().into())),
+        hcl::Literal::Number(digits) => digits.parse().ok().map(Key::Int),
         _ => None,
     }
 }

@@ -114,7 +114,7 @@ impl Address {
 
 impl InstanceKey {
     /// Reads what stands in brackets.
-    pub(super) fn parse(inner: &str) -> Option<Self> {
+    pub(crate) fn parse(inner: &str) -> Option<Self> {
         match inner.starts_with('"') {
             true => serde_json::from_str::<String>(inner).ok().map(|key| Self::Key(key.into())),
             false => inner.parse().ok().map(Self::Index),
@@ -157,9 +157,8 @@ impl FromStr for Address {
             Some(at) => text.split_at(at),
             None => (text, ""),
         };
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let own = name.strip_prefix(DATA).unwrap_or(name);
-        if own.is_empty() || !own.chars().all(plain) {
+        let label = name.strip_prefix(DATA).unwrap_or(name);
+        if label.is_empty() || !label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
             return Err(invalid());
         }
         let key = if rest.is_empty() {
@@ -248,14 +247,17 @@ mod tests {
     #[test]
     fn addresses_of_terraform_have_the_module_and_the_type_in_the_name() {
         let parsed = |text: &str| text.parse::<Address>().map(|address| (address.name.to_string(), address.key));
-        let key = |key: &str| InstanceKey::Key(key.into());
         for (text, name, expected) in [
             ("aws_vpc.main", "aws_vpc.main", InstanceKey::None),
             ("aws_vpc.main[0]", "aws_vpc.main", InstanceKey::Index(0)),
-            (r#"data.aws_ami.A_b-1["x.y]"]"#, "data.aws_ami.A_b-1", key("x.y]")),
+            (r#"data.aws_ami.A_b-1["x.y]"]"#, "data.aws_ami.A_b-1", InstanceKey::Key("x.y]".into())),
             ("module.a", "module.a", InstanceKey::None),
             ("module.a[0].module.b[1]", "module.a[0].module.b", InstanceKey::Index(1)),
-            (r#"module.a["x.module.y"].module.b[3].t.n["k"]"#, r#"module.a["x.module.y"].module.b[3].t.n"#, key("k")),
+            (
+                r#"module.a["x.module.y"].module.b[3].t.n["k"]"#,
+                r#"module.a["x.module.y"].module.b[3].t.n"#,
+                InstanceKey::Key("k".into()),
+            ),
             ("module.a.data.t.n", "module.a.data.t.n", InstanceKey::None),
         ] {
             assert_eq!(parsed(text), Ok((name.to_owned(), expected)));

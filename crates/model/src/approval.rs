@@ -113,17 +113,16 @@ impl FromStr for RequiredApprovals {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let kind = |word: &str| {
-            let known = ApprovalKind::ALL.into_iter().find(|kind| kind.as_str() == word);
-            known.ok_or_else(|| {
-                let names = ApprovalKind::ALL.map(ApprovalKind::as_str);
-                let hint =
-                    closest(word, names).map_or_else(|| names.join(", "), |name| format!("did you mean `{name}`?"));
-                format!("`{word}` is not a kind of change (hint: {hint})")
-            })
-        };
-        text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(kind).collect()
+        text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(parse_kind).collect()
     }
+}
+
+fn parse_kind(word: &str) -> Result<ApprovalKind, String> {
+    ApprovalKind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or_else(|| {
+        let names = ApprovalKind::ALL.map(ApprovalKind::as_str);
+        let hint = closest(word, names).map_or_else(|| names.join(", "), |name| format!("did you mean `{name}`?"));
+        format!("`{word}` is not a kind of change (hint: {hint})")
+    })
 }
 
 #[cfg(test)]

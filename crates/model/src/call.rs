@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Health, Ignored, ImportRequest, Path, Reason, RecordedObject, Value};
+use super::{Health, Path, Reason, RecordedObject, Value};
 
 /// The request of `Driver::plan`.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,4 +152,49 @@ impl DriverError {
             None => self.message,
         }
     }
+}
+
+/// `spec.import`: how the driver finds the object.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum ImportRequest {
+    /// The import ID.
+    Id(Arc<str>),
+    /// The attributes of the resource identity, as a map.
+    Identity(Value),
+}
+
+impl std::fmt::Display for ImportRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => f.write_str(id),
+            Self::Identity(identity) => write!(f, "{}", identity.to_public_json()),
+        }
+    }
+}
+
+/// One entry of `lifecycle.ignoreChanges`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum IgnoredChange {
+    /// `all`: every configurable attribute.
+    All,
+    /// The attribute at this path and everything below it.
+    At(Path),
+}
+
+impl IgnoredChange {
+    /// Whether the entry names a path or what contains it.
+    pub fn covers(&self, path: &Path) -> bool {
+        match self {
+            Self::All => true,
+            Self::At(ignored) => path.starts_with(ignored),
+        }
+    }
+}
+
+/// The changes that the plan of an existing object ignores.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ignored {
+    /// The configuration as written. That of the request has the values of the object at the ignored paths.
+    pub written: Value,
+    pub changes: Arc<[IgnoredChange]>,
 }

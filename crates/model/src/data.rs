@@ -1,4 +1,5 @@
-//! ConfigMaps and Secrets, which Purlin reads for `inputs` and writes for `publish`.
+//! Data that are no objects of Purlin: ConfigMaps and Secrets, which it reads for `inputs` and writes for `publish`, and the
+//! results of data sources.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,12 +7,15 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::{ProviderUse, Value};
 
 /// The string values of a ConfigMap or Secret by key.
 pub type StringData = BTreeMap<Arc<str>, Arc<str>>;
 
 /// The kind of an object that holds data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DataKind {
     /// Its values are not sensitive.
     ConfigMap,
@@ -38,7 +42,7 @@ impl DataKind {
 }
 
 /// A reference to a ConfigMap or Secret in the same namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DataRef {
     pub kind: DataKind,
     pub name: Arc<str>,
@@ -59,6 +63,18 @@ pub fn string_from_bytes(bytes: &[u8]) -> Arc<str> {
 pub fn decode_base64(base64: &str) -> Option<Vec<u8>> {
     let packed: String = base64.split_ascii_whitespace().collect();
     STANDARD.decode(packed).ok()
+}
+
+/// The result of a read of a data source and the request that it is valid for. It is only cached in memory, because no
+/// record depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadResult {
+    pub config: Value,
+    /// The provider and its configuration; `None` for built-in types.
+    pub provider: Option<Arc<ProviderUse>>,
+    pub service_account: Arc<str>,
+    /// The result, with known values. Sensitive values are marked.
+    pub value: Value,
 }
 
 #[cfg(test)]

@@ -34,9 +34,12 @@ mod tests {
 
     use super::*;
 
+    fn shown(json: serde_json::Value) -> Option<String> {
+        display_id(&Value::from_json(json))
+    }
+
     #[test]
     fn a_kubernetes_object_is_called_by_kind_and_name() {
-        let shown = |json| display_id(&Value::from_json(json));
         let manifest = json!({"kind": "Deployment", "metadata": {"name": "web"}});
         let object = json!({"kind": "Deployment", "metadata": {"name": "web-x7k", "uid": "u"}});
         assert_eq!(shown(json!({"id": "u", "manifest": manifest, "object": object})).unwrap(), "Deployment/web-x7k");

@@ -12,7 +12,7 @@ use super::text::one_line;
 use super::{ChangeApproval, DeposedKey, Operation, Path, shared};
 
 /// The maximum number of entries. A longer history belongs in the log.
-pub const MAX_ENTRIES: usize = 10;
+const MAX_ENTRIES: usize = 10;
 
 /// The maximum size of a history in bytes, as stored without compression. It keeps the records of a hundred thousand
 /// objects small, even if all of them fail with long errors.
@@ -325,8 +325,11 @@ impl History {
 
     /// The generation of the last successful change of the current object.
     fn applied_generation(&self) -> Option<i64> {
-        let applied = |entry: &&HistoryEntry| entry.is_progress() && entry.kind != ChangeKind::Hooks;
-        self.0.iter().rev().find(applied).map(|entry| entry.cause.generation)
+        self.0
+            .iter()
+            .rev()
+            .find(|entry| entry.is_progress() && entry.kind != ChangeKind::Hooks)
+            .map(|entry| entry.cause.generation)
     }
 }
 
@@ -368,17 +371,18 @@ mod tests {
         history
     }
 
+    fn line(entry: &HistoryEntry) -> String {
+        let result = match &entry.outcome {
+            ChangeOutcome::Failed(error) => format!("failed: {error}"),
+            other => format!("{other:?}"),
+        };
+        let (first, last) = (entry.first.as_second(), entry.began.as_second());
+        format!("{} {first}..{last} x{} {result}", entry.kind.as_str(), entry.count)
+    }
+
     /// `create 1..3 x3 failed: error`
     fn shown(history: &History) -> Vec<String> {
-        let one = |entry: &HistoryEntry| {
-            let result = match &entry.outcome {
-                ChangeOutcome::Failed(error) => format!("failed: {error}"),
-                other => format!("{other:?}"),
-            };
-            let (first, last) = (entry.first.as_second(), entry.began.as_second());
-            format!("{} {first}..{last} x{} {result}", entry.kind.as_str(), entry.count)
-        };
-        history.entries().iter().map(one).collect()
+        history.entries().iter().map(line).collect()
     }
 
     #[test]
@@ -459,11 +463,12 @@ mod tests {
         assert_eq!(all.entries()[0].milliseconds, 60_000, "an ended entry does not change");
     }
 
+    fn cause(generation: i64, before: &History) -> Arc<str> {
+        Cause { generation, ..Cause::default() }.or_default(Operation::Update, before).because
+    }
+
     #[test]
     fn the_generation_of_the_change_before_distinguishes_the_causes_of_an_update() {
-        let cause = |generation, before: &History| {
-            Cause { generation, ..Cause::default() }.or_default(Operation::Update, before).because
-        };
         let created = Cause { generation: 2, ..Cause::default() };
         let created = HistoryEntry::new(ChangeKind::Create, created, at(1), at(2), ChangeOutcome::Succeeded);
         let failed = Cause { generation: 3, ..Cause::default() };

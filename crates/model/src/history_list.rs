@@ -10,19 +10,19 @@ use super::{Address, DeposedKey, Record};
 
 /// The changes of these records, newest first.
 pub fn listed<'r>(records: impl Iterator<Item = &'r Record>) -> Vec<ListedChange<'r>> {
-    let mut all: Vec<(Timestamp, ListedChange<'r>)> = Vec::new();
+    let mut listed: Vec<(Timestamp, ListedChange<'r>)> = Vec::new();
     for record in records {
         // The changes of a record are in the order in which they happened, also if the clock was set back meanwhile.
         let mut latest = Timestamp::MIN;
-        for change in changes(record) {
+        for change in changes_of(record) {
             latest = latest.max(change.began);
-            all.push((latest, change));
+            listed.push((latest, change));
         }
     }
     // The order of changes that began in the same millisecond is kept.
-    all.reverse();
-    all.sort_by_key(|(latest, _)| Reverse(*latest));
-    all.into_iter().map(|(_, change)| change).collect()
+    listed.reverse();
+    listed.sort_by_key(|(latest, _)| Reverse(*latest));
+    listed.into_iter().map(|(_, change)| change).collect()
 }
 
 /// A change, or one that has not ended.
@@ -58,7 +58,7 @@ fn as_text<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Err
 }
 
 /// The recorded changes, and the operation that has not ended.
-fn changes(record: &Record) -> Vec<ListedChange<'_>> {
+fn changes_of(record: &Record) -> Vec<ListedChange<'_>> {
     let ended = record.history.entries().iter().map(|entry| {
         let (outcome, error, resolution) = match &entry.outcome {
             ChangeOutcome::Succeeded => ("succeeded", None, None),
@@ -186,16 +186,23 @@ mod tests {
     use super::*;
     use crate::history::{History, HistoryEntry};
 
-    #[test]
-    fn changes_of_an_object_are_in_their_order_also_if_the_clock_was_set_back() {
-        let at = |second: i64| Timestamp::from_second(second).unwrap();
-        let entry = |kind: ChangeKind, second: i64| {
-            HistoryEntry::new(kind, Cause::default(), at(second), at(second), ChangeOutcome::Succeeded)
-        };
-        let record = |name: &str, entries: Vec<HistoryEntry>| Record {
+    fn record(name: &str, entries: Vec<HistoryEntry>) -> Record {
+        Record {
             history: History::from_entries(entries),
             ..Record::empty("shop".into(), Address::single(name), "".into(), "t".into())
-        };
+        }
+    }
+
+    fn entry(kind: ChangeKind, second: i64) -> HistoryEntry {
+        HistoryEntry::new(kind, Cause::default(), at(second), at(second), ChangeOutcome::Succeeded)
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn changes_of_an_object_are_in_their_order_also_if_the_clock_was_set_back() {
         let set_back = record("a", vec![entry(ChangeKind::Create, 900), entry(ChangeKind::Update, 100)]);
         let other = record("b", vec![entry(ChangeKind::Create, 500)]);
         let kinds: Vec<_> = listed([&set_back, &other].into_iter()).iter().map(|one| one.action).collect();

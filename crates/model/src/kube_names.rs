@@ -18,6 +18,11 @@ pub fn generated_suffix(entropy: [u8; 16]) -> String {
     letters.take(SUFFIX_LENGTH).collect()
 }
 
+/// Whether a string can be the random part of a generated name.
+pub fn is_generated_suffix(text: &str) -> bool {
+    text.len() == SUFFIX_LENGTH && text.bytes().all(|byte| SUFFIX_ALPHABET.contains(&byte))
+}
+
 /// Whether a string is a group and version, such as `v1` or `apps/v1`.
 pub fn is_api_version(text: &str) -> bool {
     match text.split_once('/') {
@@ -35,20 +40,24 @@ pub fn is_kind(text: &str) -> bool {
 /// Whether a string can be the name of an object of any kind: a segment of a path. The names of most kinds are more
 /// restricted, but those of RBAC objects, such as `system:node`, are not.
 pub fn is_name(text: &str) -> bool {
-    let is_path_character = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte);
-    (1..=253).contains(&text.len()) && text.bytes().all(is_path_character) && !matches!(text, "." | "..")
+    (1..=253).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte))
+        && !matches!(text, "." | "..")
 }
 
 /// Whether a string can be the value of a label.
 pub fn is_label_value(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.is_empty() || (text.len() <= 63 && text.bytes().all(is_inner) && has_alphanumeric_ends(text))
+    text.is_empty()
+        || (text.len() <= 63
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && has_alphanumeric_ends(text))
 }
 
 /// Whether a string is a DNS label of RFC 1123, as the names of namespaces and of Purlin's objects are.
 pub fn is_label(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&text.len()) && text.bytes().all(is_inner) && has_alphanumeric_ends(text)
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && has_alphanumeric_ends(text)
 }
 
 /// Whether a string is a DNS subdomain, as the names of ConfigMaps, Secrets and `ServiceAccounts` are.
@@ -57,8 +66,7 @@ pub fn is_subdomain(text: &str) -> bool {
 }
 
 fn has_alphanumeric_ends(text: &str) -> bool {
-    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    is_end(text.as_bytes().first()) && is_end(text.as_bytes().last())
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.ends_with(|c: char| c.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]

@@ -19,19 +19,14 @@ pub mod health;
 pub mod history;
 pub mod history_list;
 pub mod hook;
-pub mod ignored;
-pub mod import;
 pub mod kube_names;
 pub mod number;
 pub mod path;
 pub mod provider;
 mod qualified;
 pub mod quota;
-pub mod read_result;
 pub mod reason;
 pub mod record;
-pub mod revision;
-pub mod runner;
 pub mod schema;
 pub mod secrets;
 pub mod shared;
@@ -45,31 +40,29 @@ pub use address::{Address, DeposedKey, InstanceKey, in_family};
 pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprovals};
 pub use backoff::backoff;
 pub use bucket::{BUCKETS, bucket};
-pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Refusal, Remedy};
+pub use call::{
+    DriverError, ErrorKind, Ignored, IgnoredChange, ImportRequest, ObjectState, PlanRequest, PlanResponse, Refusal,
+    Remedy,
+};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use change_cause::{ChangeCause, KeptBy};
 pub use commands::with_namespace;
 pub use config_digest::ConfigDigest;
-pub use data::{DataKind, DataRef};
+pub use data::{DataKind, DataRef, ReadResult};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, errors, has_errors};
 pub use display::{display_id, kubernetes_name};
 pub use health::{Health, Observed, held_by};
 pub use history::{Cause, ChangeKind, ChangeOutcome, History, HistoryEntry, Resolution};
 pub use hook::{HookKind, OnFailure, RecordedHook};
-pub use ignored::{Ignored, IgnoredChange};
-pub use import::ImportRequest;
 pub use number::{Number, quantity};
 pub use path::{Path, Segment};
-pub use provider::{Files, Package, Provider, ProviderUse};
+pub use provider::{Files, OWN_VARIABLES, Package, PodRunner, Provider, ProviderUse};
 pub use quota::{InvalidQuota, Quota};
-pub use read_result::ReadResult;
 pub use reason::Reason;
 pub use record::{
     Holder, Intent, ObjectStatus, ObservedTrigger, PlannedObject, PublishedCopy, Readiness, Record, Recorded,
-    RecordedObject, Stored, Triggers, Version,
+    RecordedObject, Revision, Stored, Triggers, Version,
 };
-pub use revision::Revision;
-pub use runner::{OWN_VARIABLES, PodRunner};
 pub use schema::{Attribute, AttributeType, Schema};
 pub use secrets::Secrets;
 pub use shared::Interner;

@@ -108,14 +108,14 @@ impl FromStr for Path {
 }
 
 fn identifier(text: &str) -> Result<(Segment, &str), InvalidPath> {
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let (name, rest) = text.split_at(text.find(|c| !part(c)).unwrap_or(text.len()));
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
     if is_identifier(name) {
         return Ok((Segment::Name(name.into()), rest));
     }
     Err(InvalidPath(match text.chars().next() {
         None => "the name of an attribute is missing at the end".to_owned(),
-        Some(found) => format!("the name of an attribute is missing before `{found}`"),
+        Some(next) => format!("the name of an attribute is missing before `{next}`"),
     }))
 }
 
@@ -174,9 +174,12 @@ mod tests {
         assert_eq!("tags.c-d".parse::<Path>(), r#"tags["c-d"]"#.parse());
     }
 
+    fn problem(text: &str) -> String {
+        text.parse::<Path>().unwrap_err().to_string()
+    }
+
     #[test]
     fn errors_describe_the_problem() {
-        let problem = |text: &str| text.parse::<Path>().unwrap_err().to_string();
         assert_eq!(problem(""), "the name of an attribute is missing at the end");
         assert_eq!(problem("*"), "the name of an attribute is missing before `*`");
         assert_eq!(problem("tags."), "the name of an attribute is missing at the end");

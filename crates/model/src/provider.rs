@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::encoding::is_default;
 use super::number::quantity;
-use super::{PodRunner, Value, shared};
+use super::{Value, shared};
 
 /// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,7 +81,7 @@ impl Provider {
     pub const DEFAULT_CALLS: u32 = 10;
 
     /// The minimum memory limit in bytes: twice the memory of an idle provider.
-    pub const LEAST_MEMORY: u64 = 64 * 1024 * 1024;
+    const LEAST_MEMORY: u64 = 64 * 1024 * 1024;
 
     /// Parses a memory limit in bytes, as Kubernetes writes it. `None` if it is not valid, or too small.
     pub fn memory(text: &str) -> Option<u64> {
@@ -145,6 +146,35 @@ impl fmt::Debug for ProviderUse {
     }
 }
 
+/// The prefix of the variables of the runner itself, which a provider neither gets nor sets.
+pub const OWN_VARIABLES: &str = "PURLIN_";
+
+/// A provider whose processes run in Pods of the namespace. Records have a copy, so that a destroy needs no other object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodRunner {
+    /// The service account of the namespace that creates the Pod; empty for the default one of the controller.
+    #[serde(default)]
+    pub creator: Arc<str>,
+    /// The service account of the Pod, whose token the provider gets. `None`: that of `creator`, without its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<Arc<str>>,
+    /// The `resources` of the container.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub resources: serde_json::Value,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// The `tolerations` of the Pod.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<serde_json::Value>,
+    /// Variables of the container.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// How long the Pod is kept without calls; `None` for the default of the pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Duration>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,11 +185,12 @@ mod tests {
         Arc::new(Provider { version: version.into(), ..provider })
     }
 
+    fn used(version: &str, setting: &str) -> ProviderUse {
+        ProviderUse::new("random".into(), random(version), Value::map([("a", Value::from(setting))]))
+    }
+
     #[test]
     fn the_digest_depends_on_the_configuration_but_not_on_the_version() {
-        let used = |version, setting: &str| {
-            ProviderUse::new("random".into(), random(version), Value::map([("a", Value::from(setting))]))
-        };
         assert_eq!(used("1.0.0", "x").digest, used("2.0.0", "x").digest);
         assert_ne!(used("1.0.0", "x").digest, used("1.0.0", "y").digest);
     }

@@ -7,15 +7,15 @@ const DATA: &str = "data.";
 
 /// Splits an address of Terraform's into the name and the key. `None` if it is none.
 pub fn split(text: &str) -> Option<(&str, InstanceKey)> {
-    let own = in_module(text);
-    let calls = &text[..text.len() - own.len()];
+    let name = in_module(text);
+    let calls = &text[..text.len() - name.len()];
     if !keys(calls).all(|key| InstanceKey::parse(key).is_some()) {
         return None;
     }
-    if let Some(call) = own.strip_prefix(MODULE) {
+    if let Some(call) = name.strip_prefix(MODULE) {
         return with_key(text, call);
     }
-    let resource = own.strip_prefix(DATA).unwrap_or(own);
+    let resource = name.strip_prefix(DATA).unwrap_or(name);
     let (kind, rest) = resource.split_once('.')?;
     if is_name(kind) { with_key(text, rest) } else { None }
 }
@@ -100,6 +100,6 @@ fn key_length(text: &str) -> Option<usize> {
 
 /// Whether it is a name of Terraform's.
 fn is_name(text: &str) -> bool {
-    let is_start = |c: char| c == '_' || c.is_alphabetic();
-    text.starts_with(is_start) && text.chars().all(|c| is_start(c) || c == '-' || c.is_numeric())
+    text.starts_with(|c: char| c == '_' || c.is_alphabetic())
+        && text.chars().all(|c| c == '_' || c == '-' || c.is_alphanumeric())
 }

@@ -35,13 +35,13 @@ impl Quota {
 impl fmt::Display for Quota {
     /// Writes the limits in the form that is parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = |bytes: u64| match bytes % (1 << 20) {
+        let objects = self.objects.map(|objects| format!("objects={objects}"));
+        let size = self.record_bytes.map(|bytes| match bytes % (1 << 20) {
             0 => format!("record-bytes={}Mi", bytes >> 20),
             _ => format!("record-bytes={bytes}"),
-        };
-        let objects = self.objects.map(|objects| format!("objects={objects}"));
+        });
         let steps = self.steps_per_minute.map(|steps| format!("steps-per-minute={steps}"));
-        let limits: Vec<String> = [objects, self.record_bytes.map(size), steps].into_iter().flatten().collect();
+        let limits: Vec<String> = [objects, size, steps].into_iter().flatten().collect();
         f.write_str(&limits.join(","))
     }
 }

@@ -107,6 +107,8 @@ reasons! {
     /// Two Resources manage the same object, or `spec.import` names another object than the one that the Resource manages or
     /// describes.
     IdentityConflict,
+    /// Objects exchange their names: each takes the name of another one, so none of the names becomes free.
+    NameCycle,
     /// An object with this name exists and is not managed by this Resource.
     AlreadyExists,
     /// A ConfigMap or Secret to publish to exists and is not managed by this Resource.
@@ -189,6 +191,7 @@ impl Reason {
                 | Self::Forbidden
                 | Self::AlreadyExists
                 | Self::IdentityConflict
+                | Self::NameCycle
                 | Self::DriverFault
                 | Self::ProviderNotReady
                 | Self::InternalError

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::encoding::{self, is_default};
 use super::{
     Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataRef, DeposedKey, History,
-    HistoryEntry, ImportRequest, Operation, ProviderUse, RecordedHook, Revision, Value, shared,
+    HistoryEntry, ImportRequest, Operation, ProviderUse, RecordedHook, Value, shared,
 };
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or the counter of the row. It
@@ -307,8 +308,8 @@ impl Record {
     pub fn has_runner(&self) -> bool {
         let planned = self.intent.as_ref().and_then(|intent| intent.planned.as_ref());
         let objects = self.current.iter().chain(self.deposed.values()).map(|object| &**object);
-        let all = objects.chain(planned.map(|planned| &*planned.recorded));
-        all.filter_map(|object| object.provider.as_ref()).any(|used| used.runner.is_some())
+        let recorded = objects.chain(planned.map(|planned| &*planned.recorded));
+        recorded.filter_map(|object| object.provider.as_ref()).any(|used| used.runner.is_some())
     }
 
     pub fn empty(namespace: Arc<str>, address: Address, uid: Arc<str>, type_name: Arc<str>) -> Self {
@@ -400,3 +401,23 @@ pub mod with_source {
 
 /// The records of a namespace.
 pub type Recorded = BTreeMap<Address, Stored>;
+
+/// Identifies the last create or update of an object. It is zero for an imported object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Revision {
+    /// The epoch of the intent, which increases in a record.
+    #[serde(rename = "e")]
+    pub epoch: u64,
+    /// A digest of the operation ID, because a recreated record starts with epoch 1 again.
+    #[serde(rename = "o")]
+    pub operation: u64,
+}
+
+impl Revision {
+    pub fn new(epoch: u64, operation_id: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(operation_id).into();
+        let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
+        Self { epoch, operation: u64::from_le_bytes(*first) }
+    }
+}

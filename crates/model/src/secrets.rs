@@ -28,11 +28,11 @@ pub struct Secrets(Vec<String>);
 impl Secrets {
     /// Collects the values that are marked as sensitive.
     pub fn of<V: Borrow<Value>>(values: impl IntoIterator<Item = V>) -> Self {
-        let mut found = Vec::new();
+        let mut texts = Vec::new();
         for value in values {
-            collect(value.borrow(), false, &mut found);
+            collect(value.borrow(), false, &mut texts);
         }
-        Self::sorted(found)
+        Self::sorted(texts)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -54,10 +54,10 @@ impl Secrets {
         Self::sorted(self.0.into_iter().chain(other.0.iter().cloned()).collect())
     }
 
-    fn sorted(mut all: Vec<String>) -> Self {
-        all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        all.dedup();
-        Self(all)
+    fn sorted(mut texts: Vec<String>) -> Self {
+        texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        texts.dedup();
+        Self(texts)
     }
 }
 
@@ -68,21 +68,21 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-fn collect(value: &Value, sensitive: bool, found: &mut Vec<String>) {
+fn collect(value: &Value, sensitive: bool, texts: &mut Vec<String>) {
     match value {
-        Value::Sensitive(inner) => collect(inner, true, found),
-        Value::List(items) => items.iter().for_each(|item| collect(item, sensitive, found)),
-        Value::Map(map) => map.values().for_each(|item| collect(item, sensitive, found)),
+        Value::Sensitive(inner) => collect(inner, true, texts),
+        Value::List(items) => items.iter().for_each(|item| collect(item, sensitive, texts)),
+        Value::Map(map) => map.values().for_each(|item| collect(item, sensitive, texts)),
         Value::String(text) if sensitive => {
             // A program can print single lines of a key.
             let lines = text.lines().map(str::trim).filter(|line| text.len() > line.len() && line.len() >= MIN_LINE);
-            found.extend(lines.map(str::to_owned));
-            found.extend(Some(text.to_string()).filter(|text| text.len() >= MIN_LENGTH));
+            texts.extend(lines.map(str::to_owned));
+            texts.extend(Some(text.to_string()).filter(|text| text.len() >= MIN_LENGTH));
             if text.len() >= MIN_ENCODED {
-                found.extend(encodings(text));
+                texts.extend(encodings(text));
             }
         }
-        Value::Number(number) if sensitive && number.to_string().len() >= MIN_LENGTH => found.push(number.to_string()),
+        Value::Number(number) if sensitive && number.to_string().len() >= MIN_LENGTH => texts.push(number.to_string()),
         _ => {}
     }
 }
@@ -98,16 +98,16 @@ fn encodings(text: &str) -> Vec<String> {
         }
         out
     });
-    let mut all = vec![json.trim_matches('"').to_owned(), address];
+    let mut texts = vec![json.trim_matches('"').to_owned(), address];
     for before in 0..3 {
         // Some bits of the first and the last character belong to the surrounding bytes.
         let encoded = STANDARD_NO_PAD.encode([&vec![0; before][..], text.as_bytes()].concat());
         let start = (before * 8).div_ceil(6);
         let end = (before + text.len()) * 8 / 6;
-        all.extend(encoded.get(start..end).map(str::to_owned));
+        texts.extend(encoded.get(start..end).map(str::to_owned));
     }
-    all.retain(|spelling| spelling != text);
-    all
+    texts.retain(|spelling| spelling != text);
+    texts
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-pub(super) fn share(text: &str) -> Arc<str> {
+pub(crate) fn share(text: &str) -> Arc<str> {
     TABLE.with_borrow_mut(|table| table.as_mut().map_or_else(|| text.into(), |table| table.share(text)))
 }
 

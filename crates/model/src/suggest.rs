@@ -31,7 +31,7 @@ pub fn is_similar(word: &str, other: &str) -> bool {
 
 /// Returns the set of letters in a word as bits. Each letter that the other word lacks is a difference.
 fn letters(word: &str) -> u64 {
-    word.chars().fold(0, |all, letter| all | 1 << (u32::from(letter) % 64))
+    word.chars().fold(0, |set, letter| set | 1 << (u32::from(letter) % 64))
 }
 
 /// Returns the number of inserted, deleted or replaced letters, where two swapped letters count once. Returns `None` if

@@ -34,6 +34,15 @@ pub enum Value {
 pub const SENSITIVE_TEXT: &str = "(sensitive value)";
 
 impl Value {
+    /// Whether a list or map is the same one in memory, so that its items need no comparison. False for other values.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::List(own), Self::List(other)) => Arc::ptr_eq(own, other),
+            (Self::Map(own), Self::Map(other)) => own.is_same(other),
+            _ => false,
+        }
+    }
+
     pub fn map<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Map(entries.into_iter().collect())
     }
@@ -231,9 +240,9 @@ impl Value {
     /// Returns the deepest paths at which the values differ, ignoring marks. They can have keys of sensitive values: text
     /// for users is made of [`super::visible::differences`].
     pub fn differences(&self, other: &Self) -> Vec<Path> {
-        let mut found = Vec::new();
-        collect_differences(self, other, &Path::default(), &mut found);
-        found
+        let mut paths = Vec::new();
+        collect_differences(self, other, &Path::default(), &mut paths);
+        paths
     }
 
     /// Whether the values are equal, ignoring sensitive marks.
@@ -269,23 +278,23 @@ impl Serialize for Unmasked<'_> {
     }
 }
 
-fn collect_differences(a: &Value, b: &Value, at: &Path, found: &mut Vec<Path>) {
+fn collect_differences(a: &Value, b: &Value, at: &Path, paths: &mut Vec<Path>) {
     match (a.unmarked(), b.unmarked()) {
         (Value::Map(a), Value::Map(b)) => {
             for (key, item) in a.iter() {
-                collect_differences(item, b.get(key).unwrap_or(&Value::Null), &at.name(key.clone()), found);
+                collect_differences(item, b.get(key).unwrap_or(&Value::Null), &at.name(key.clone()), paths);
             }
             for (key, item) in b.iter().filter(|(key, _)| !a.contains_key(key)) {
-                collect_differences(&Value::Null, item, &at.name(key.clone()), found);
+                collect_differences(&Value::Null, item, &at.name(key.clone()), paths);
             }
         }
         (Value::List(a), Value::List(b)) if a.len() == b.len() => {
             for (index, (a, b)) in a.iter().zip(b.iter()).enumerate() {
-                collect_differences(a, b, &at.index(index), found);
+                collect_differences(a, b, &at.index(index), paths);
             }
         }
         (a, b) if a.equals_unmarked(b) && !matches!(a, Value::Unknown) => {}
-        _ => found.push(at.clone()),
+        _ => paths.push(at.clone()),
     }
 }
 

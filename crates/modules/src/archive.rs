@@ -9,9 +9,8 @@ use fetch::{ArchiveFormat, HttpRequest, display_url};
 use reqwest::Url;
 
 use crate::checksum::Checksum;
-use crate::copy::copy_directory;
 use crate::error::ModuleError;
-use crate::package::{Fetcher, RULES, blocking, subdirectory};
+use crate::package::{Fetcher, RULES, blocking, copy_directory, subdirectory};
 
 /// The hint for an archive of another format.
 pub const FORMATS: &str =
@@ -79,21 +78,21 @@ pub async fn fetch(fetcher: &Fetcher<'_>, url: Url, into: &Path) -> Result<(), M
         if let Some(archive) = query.archive.filter(|archive| archive != "false") {
             return Err(ModuleError::new(format!("archives of the format `{archive}` are not supported")).hint(FORMATS));
         }
-        let found = reference(fetcher, &url).await?;
-        let found = found.inside(subdir.as_deref());
-        subdir = found.subdir;
-        match Url::parse(&found.package).ok().filter(|url| ["http", "https"].contains(&url.scheme())) {
+        let remote = reference(fetcher, &url).await?;
+        let remote = remote.inside(subdir.as_deref());
+        subdir = remote.subdir;
+        match Url::parse(&remote.package).ok().filter(|url| ["http", "https"].contains(&url.scheme())) {
             Some(next) => url = next,
-            None if found.package.starts_with("git::") => {
-                let git = Url::parse(found.package.trim_start_matches("git::"));
+            None if remote.package.starts_with("git::") => {
+                let git = Url::parse(remote.package.trim_start_matches("git::"));
                 let git =
-                    git.map_err(|error| ModuleError::new(format!("`{}` is not a URL: {error}", found.package)))?;
+                    git.map_err(|error| ModuleError::new(format!("`{}` is not a URL: {error}", remote.package)))?;
                 let package = into.with_extension("package");
                 fetcher.git.clone(&git, &package).await?;
                 return take_subdirectory(&package, subdir.as_deref(), into).await;
             }
             None => {
-                let message = format!("{} refers to `{}`, which is not supported", display_url(&url), found.package);
+                let message = format!("{} refers to `{}`, which is not supported", display_url(&url), remote.package);
                 return Err(ModuleError::new(message));
             }
         }
@@ -149,8 +148,9 @@ async fn reference(fetcher: &Fetcher<'_>, url: &Url) -> Result<RemoteModule, Mod
     let mut asked = url.clone();
     asked.query_pairs_mut().append_pair("terraform-get", "1");
     let request = HttpRequest { plain: true, ..HttpRequest::new(&asked, "the module") };
-    let missing = || ModuleError::new(format!("the module does not exist: {} (404)", display_url(url)));
-    let (headers, content) = fetcher.http.answer(request).await?.ok_or_else(missing)?;
+    let answer = fetcher.http.answer(request).await?;
+    let (headers, content) =
+        answer.ok_or_else(|| ModuleError::new(format!("the module does not exist: {} (404)", display_url(url))))?;
     let header = headers.get("X-Terraform-Get").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let location = header.or_else(|| meta(&String::from_utf8_lossy(&content))).ok_or_else(|| {
         let message = format!("{} is not an archive, and refers to none", display_url(url));
@@ -163,8 +163,10 @@ async fn reference(fetcher: &Fetcher<'_>, url: &Url) -> Result<RemoteModule, Mod
 pub fn located(location: &str, url: &Url) -> Result<RemoteModule, ModuleError> {
     let is_relative = ["/", "./", "../"].iter().any(|prefix| location.starts_with(prefix));
     let location = if is_relative {
-        let invalid = |error| ModuleError::new(format!("{} refers to `{location}`: {error}", display_url(url)));
-        Cow::Owned(url.join(location).map_err(invalid)?.to_string())
+        let joined = url
+            .join(location)
+            .map_err(|error| ModuleError::new(format!("{} refers to `{location}`: {error}", display_url(url))))?;
+        Cow::Owned(joined.to_string())
     } else {
         Cow::Borrowed(location)
     };
@@ -178,15 +180,16 @@ pub fn located(location: &str, url: &Url) -> Result<RemoteModule, ModuleError> {
 
 /// The content of `<meta name="terraform-get" content="...">`.
 fn meta(page: &str) -> Option<String> {
-    let quoted = |element: &str, name: &str| {
-        let value = element.split_once(name)?.1.trim_start().strip_prefix('=')?.trim_start();
-        let quote = value.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
-        Some(value[1..].split_once(quote)?.0.to_owned())
-    };
     let mut elements = page.split("<meta").skip(1).filter_map(|rest| rest.split_once('>').map(|(element, _)| element));
-    elements
-        .find(|element| quoted(element, "name").as_deref() == Some("terraform-get"))
-        .and_then(|element| quoted(element, "content"))
+    let element = elements.find(|element| quoted(element, "name") == Some("terraform-get"))?;
+    quoted(element, "content").map(str::to_owned)
+}
+
+/// The quoted value of an attribute of an element.
+fn quoted<'e>(element: &'e str, name: &str) -> Option<&'e str> {
+    let value = element.split_once(name)?.1.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
+    Some(value[1..].split_once(quote)?.0)
 }
 
 #[cfg(test)]

@@ -35,13 +35,11 @@ impl Checksum {
     /// Reads `sha256:DIGITS`, or digits alone, whose number says which checksum it is.
     pub fn parse(text: &str) -> Result<Self, ModuleError> {
         let (name, digits) = text.split_once(':').map_or((None, text), |(name, digits)| (Some(name), digits));
-        let is_meant = |(own, _, length): &&(&str, Algorithm, usize)| match name {
-            Some(name) => name == *own && digits.len() == *length,
-            None => digits.len() == *length,
-        };
-        let found =
-            Algorithm::NAMES.iter().find(is_meant).filter(|_| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let (_, algorithm, _) = found.ok_or_else(|| {
+        let algorithm = Algorithm::NAMES
+            .iter()
+            .find(|(known, _, length)| digits.len() == *length && name.is_none_or(|name| name == *known))
+            .filter(|_| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let (_, algorithm, _) = algorithm.ok_or_else(|| {
             ModuleError::new(format!("`{text}` is not a checksum"))
                 .hint("write `checksum=sha256:` and 64 hexadecimal digits")
         })?;

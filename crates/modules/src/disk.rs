@@ -26,15 +26,15 @@ impl Directories for Disk {
             if !is_configuration(&name) || path.is_dir() {
                 continue;
             }
-            let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-            let metadata = fs::metadata(&path).map_err(failed)?;
+            let metadata = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             if metadata.len() > MAX_BYTES {
                 return Err(format!("{} is larger than {} MiB", path.display(), MAX_BYTES >> 20));
             }
             if !metadata.is_file() {
                 return Err(format!("{} is not a regular file", path.display()));
             }
-            files.push(File { name, content: fs::read(&path).map_err(failed)? });
+            let content = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            files.push(File { name, content });
         }
         Ok(files)
     }

@@ -65,7 +65,6 @@ impl Git {
     }
 
     async fn run(&self, arguments: &[&str], directory: &Path, url: &Url) -> Result<(), ModuleError> {
-        let failed = |why: &str| ModuleError::new(format!("{} cannot be cloned: {why}", display_url(url)));
         let command = Command {
             program: "git".to_owned(),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
@@ -75,19 +74,19 @@ impl Git {
             launcher: self.launcher.clone(),
         };
         let outcome = command::run(&command).await.map_err(|error| {
-            failed(&format!("the program `git` cannot be started: {error}")).hint("install Git, and check PATH")
+            failure(url, &format!("the program `git` cannot be started: {error}")).hint("install Git, and check PATH")
         })?;
         match outcome.exit {
             Exit::Exited(status) if status.success() => Ok(()),
             Exit::Exited(_) => {
                 let why = reason(&outcome.output);
-                let error = failed(&why);
+                let error = failure(url, &why);
                 Err(match hint(&why) {
                     Some(hint) => error.hint(hint),
                     None => error,
                 })
             }
-            Exit::TimedOut => Err(failed(&format!("`git {}` took longer than 30 minutes", arguments[0]))),
+            Exit::TimedOut => Err(failure(url, &format!("`git {}` took longer than 30 minutes", arguments[0]))),
         }
     }
 }
@@ -149,26 +148,31 @@ fn checked_depth(text: &str) -> Result<u32, ModuleError> {
     text.parse().map_err(|_| ModuleError::new(format!("`{text}` is not a depth")).hint("write a number: `?depth=1`"))
 }
 
+fn failure(url: &Url, why: &str) -> ModuleError {
+    ModuleError::new(format!("{} cannot be cloned: {why}", display_url(url)))
+}
+
 /// The line of the output that says why.
 fn reason(output: &str) -> String {
-    let lines = || output.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_reason = |line: &&str| ["fatal: ", "error: "].iter().any(|prefix| line.starts_with(prefix));
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     // What ssh says stands before the conclusion of `git`.
-    let of_ssh = lines().find(|line| line.contains("Permission denied") || line.contains("verification failed"));
-    let line =
-        of_ssh.or_else(|| lines().find(is_reason)).or_else(|| lines().next_back()).unwrap_or("it gave no reason");
+    let of_ssh = lines.iter().find(|line| line.contains("Permission denied") || line.contains("verification failed"));
+    let of_git = lines.iter().find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
+    let line = of_ssh.or(of_git).or(lines.last()).copied().unwrap_or("it gave no reason");
     line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned()
 }
 
 fn hint(why: &str) -> Option<&'static str> {
-    let is = |texts: &[&str]| texts.iter().any(|text| why.contains(text));
-    if is(&["could not read Username", "Permission denied", "Authentication failed", "verification failed"]) {
+    const DENIED: [&str; 4] =
+        ["could not read Username", "Permission denied", "Authentication failed", "verification failed"];
+    if DENIED.iter().any(|text| why.contains(text)) {
         return Some("clone it once by hand: Purlin uses the credentials that Git has, and cannot ask for others");
     }
-    if is(&["invalid reference", "pathspec", "Remote branch"]) {
+    if ["invalid reference", "pathspec", "Remote branch"].iter().any(|text| why.contains(text)) {
         return Some("correct `ref`; with `depth`, it has to be a branch or a tag");
     }
-    is(&["does not exist", "not found", "does not appear to be"]).then_some("correct the address in `source`")
+    let is_missing = ["does not exist", "not found", "does not appear to be"].iter().any(|text| why.contains(text));
+    is_missing.then_some("correct the address in `source`")
 }
 
 #[cfg(test)]

@@ -11,11 +11,10 @@ use fetch::{Credentials, Http};
 use hcl::Diagnostic;
 use semver::Version;
 
-use crate::copy::copy_directory;
 use crate::disk::Disk;
 use crate::error::ModuleError;
 use crate::git::Git;
-use crate::package::{Fetcher, blocking, subdirectory};
+use crate::package::{Fetcher, blocking, copy_directory, subdirectory};
 use crate::registry::Registries;
 
 /// Where installed modules are, from the root module.
@@ -227,7 +226,7 @@ impl Run<'_> {
             None => PathBuf::new(),
         };
         let place = modules.join(key);
-        replace(&package, &place)?;
+        replace(&package, &place).map_err(|error| ModuleError::file(&place, error))?;
         self.packages.insert(remote.package.clone(), place);
         let inner = inner.to_string_lossy();
         Ok(if inner.is_empty() { format!("{DIRECTORY}/{key}") } else { format!("{DIRECTORY}/{key}/{inner}") })
@@ -236,7 +235,7 @@ impl Run<'_> {
     /// Writes the list of all modules of a configuration, as the calls are now.
     fn record(&mut self, tree: &Tree) -> Result<(), ModuleError> {
         let root = Installed { source: String::new(), version: None, directory: ".".to_owned() };
-        let mut all = vec![(String::new(), root)];
+        let mut modules = vec![(String::new(), root)];
         for node in tree.nodes.iter().skip(1) {
             let key = node.path.join(".");
             let source = node.source.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -247,14 +246,14 @@ impl Run<'_> {
             if is_local && self.recorded.get(&key) != Some(&installed) {
                 self.progress.installed(&key, &installed.directory);
             }
-            all.push((key, installed));
+            modules.push((key, installed));
         }
         // A configuration without modules needs no list.
         let path = manifest_path(&self.installer.options.root);
-        if all.len() == 1 && !path.exists() {
+        if modules.len() == 1 && !path.exists() {
             return Ok(());
         }
-        write(&self.installer.options.root, &all.into_iter().collect())
+        write(&self.installer.options.root, &modules.into_iter().collect())
     }
 }
 
@@ -266,30 +265,30 @@ fn shown(package: &str) -> String {
 }
 
 /// Moves a directory to the place of another one.
-fn replace(new: &Path, place: &Path) -> Result<(), ModuleError> {
-    let failed = |error| ModuleError::file(place, error);
+fn replace(new: &Path, place: &Path) -> io::Result<()> {
     match fs::symlink_metadata(place) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(place).map_err(failed)?,
-        Ok(_) => fs::remove_file(place).map_err(failed)?,
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(place)?,
+        Ok(_) => fs::remove_file(place)?,
         Err(_) => {}
     }
-    fs::rename(new, place).map_err(failed)
+    fs::rename(new, place)
 }
 
 /// Writes the list of installed modules atomically.
 fn write(root: &Path, manifest: &Manifest) -> Result<(), ModuleError> {
     let path = manifest_path(root);
-    let directory = root.join(DIRECTORY);
     let text = manifest.to_json();
     if fs::read_to_string(&path).is_ok_and(|before| before == text) {
         return Ok(());
     }
-    let failed = |error: io::Error| ModuleError::file(&path, error);
-    fs::create_dir_all(&directory).map_err(failed)?;
+    write_atomically(&root.join(DIRECTORY), &path, &text).map_err(|error| ModuleError::file(&path, error))
+}
+
+fn write_atomically(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
     // Readable by others, within the mask of the process: it has no secrets.
     let mode = fs::Permissions::from_mode(0o666);
-    let mut file =
-        tempfile::Builder::new().prefix(".modules-").permissions(mode).tempfile_in(&directory).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.persist(&path).map(drop).map_err(|error| failed(error.error))
+    let mut file = tempfile::Builder::new().prefix(".modules-").permissions(mode).tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
 }

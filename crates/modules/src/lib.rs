@@ -7,7 +7,6 @@
 
 mod archive;
 mod checksum;
-mod copy;
 mod disk;
 mod error;
 mod git;

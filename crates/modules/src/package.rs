@@ -1,12 +1,13 @@
-//! Fetches whole packages from their addresses.
+//! Fetches whole packages from their addresses, and copies those of this machine.
 
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use fetch::{Http, Links, UnpackRules};
 use reqwest::Url;
 
 use crate::archive;
-use crate::copy::copy_directory;
 use crate::error::ModuleError;
 use crate::git::Git;
 
@@ -27,8 +28,8 @@ impl Fetcher<'_> {
             Some((forced, address)) => (Some(forced), address),
             None => (None, package),
         };
-        let invalid = |error| ModuleError::new(format!("`{address}` is not a URL: {error}"));
-        let mut url = Url::parse(address).map_err(invalid)?;
+        let mut url =
+            Url::parse(address).map_err(|error| ModuleError::new(format!("`{address}` is not a URL: {error}")))?;
         match (forced, url.scheme()) {
             (Some("git"), _) => self.git.clone(&url, into).await?,
             (Some("http" | "https") | None, "http" | "https") => archive::fetch(self, url, into).await?,
@@ -65,6 +66,44 @@ async fn local(path: &Path, query: &archive::Query, into: &Path) -> Result<(), M
     .await
 }
 
+/// Copies a directory into another one, which must not exist and not be inside of it. Symbolic links stay links.
+pub fn copy_directory(from: &Path, to: &Path) -> Result<(), ModuleError> {
+    let from = from.canonicalize().map_err(|error| ModuleError::file(from, error))?;
+    let parent = to.parent().unwrap_or(to);
+    let parent = parent.canonicalize().map_err(|error| ModuleError::file(parent, error))?;
+    if parent.starts_with(&from) {
+        let message =
+            format!("the directory {} contains the configuration that it would be copied into", from.display());
+        return Err(
+            ModuleError::new(message).hint("write a relative path, such as \"../network\", which is not copied")
+        );
+    }
+    // The limits are checked first, because a directory of this machine can have any size.
+    fetch::measure(&from, RULES)?;
+    let mut open = vec![PathBuf::new()];
+    while let Some(below) = open.pop() {
+        let (source, target) = (from.join(&below), to.join(&below));
+        fs::create_dir(&target).map_err(|error| ModuleError::file(&target, error))?;
+        for entry in fs::read_dir(&source).map_err(|error| ModuleError::file(&source, error))? {
+            let entry = entry.map_err(|error| ModuleError::file(&source, error))?;
+            let kind = entry.file_type().map_err(|error| ModuleError::file(&source, error))?;
+            let place = target.join(entry.file_name());
+            let copied = if kind.is_dir() {
+                open.push(below.join(entry.file_name()));
+                Ok(())
+            } else if kind.is_symlink() {
+                fs::read_link(entry.path()).and_then(|leads_to| symlink(leads_to, &place))
+            } else if kind.is_file() {
+                fs::copy(entry.path(), &place).map(drop)
+            } else {
+                Ok(())
+            };
+            copied.map_err(|error| ModuleError::file(&target, error))?;
+        }
+    }
+    Ok(fetch::inspect(to, RULES)?)
+}
+
 fn unsupported(kind: &str) -> ModuleError {
     let hint = match kind {
         "oci" => "publish the package as an archive, or in a Git repository",
@@ -98,7 +137,7 @@ pub fn subdirectory(package: &Path, subdir: &str) -> Result<PathBuf, ModuleError
             continue;
         }
         let folder = package.join(&found);
-        let entries = std::fs::read_dir(&folder).map_err(|error| ModuleError::file(&folder, error))?;
+        let entries = fs::read_dir(&folder).map_err(|error| ModuleError::file(&folder, error))?;
         let names = entries.filter_map(|entry| {
             Some(entry.ok()?).filter(|entry| entry.path().is_dir())?.file_name().into_string().ok()
         });

@@ -102,8 +102,8 @@ impl<'a> Registries<'a> {
         let ask = HttpRequest { authorization, credentials, ..HttpRequest::new(&url, &what) };
         let (headers, content) = self.http.answer(ask).await?.ok_or_else(|| missing(module))?;
         let header = headers.get("X-Terraform-Get").and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let in_body = || serde_json::from_slice::<Download>(&content).ok().map(|download| download.location);
-        let location = in_body().filter(|location| !location.is_empty()).or(header).ok_or_else(|| {
+        let body = serde_json::from_slice::<Download>(&content).ok().map(|download| download.location);
+        let location = body.filter(|location| !location.is_empty()).or(header).ok_or_else(|| {
             ModuleError::new(format!("{} does not say where {} {version} is", display_url(&url), package(module)))
         })?;
         let remote = located(&location, &url)?;

@@ -73,8 +73,11 @@ impl Connections {
     fn add(&mut self, peer: SocketAddr, served: impl Future<Output = ()> + Send + 'static) {
         self.open.retain(|(_, task)| !task.is_finished());
         if self.open.len() >= self.limits.connections {
-            let count = |peer: &IpAddr| self.open.iter().filter(|(other, _)| other == peer).count();
-            let busiest = self.open.iter().map(|(peer, _)| *peer).max_by_key(|peer| count(peer));
+            let busiest = self
+                .open
+                .iter()
+                .map(|(peer, _)| *peer)
+                .max_by_key(|busy| self.open.iter().filter(|(peer, _)| peer == busy).count());
             let oldest = self.open.iter().position(|(peer, _)| Some(*peer) == busiest);
             oldest.into_iter().for_each(|oldest| self.open.remove(oldest).1.abort());
         }

@@ -5,10 +5,8 @@
 pub mod backoff;
 pub mod clock;
 pub mod command;
-mod hidden;
 pub mod http_server;
-mod lock;
-mod memory;
+mod kernel;
 mod observable;
 pub mod panics;
 pub mod private_file;
@@ -21,11 +19,9 @@ pub mod telemetry;
 pub mod threads;
 
 pub use clock::{Clock, SystemClock};
-pub use hidden::hide_from_others;
 pub use http_server::{HttpLimits, serve_http};
-pub use lock::lock;
-pub use memory::memory_limit;
-pub use observable::Observable;
+pub use kernel::{hide_from_others, memory_limit};
+pub use observable::{Observable, lock};
 pub use random::{Random, SystemRandom};
 pub use readiness::{Gate, Readiness};
 pub use request_error::{

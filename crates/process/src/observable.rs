@@ -1,10 +1,8 @@
-//! A value that several tasks wait for.
+//! Values that several tasks share.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-
-use super::lock;
 
 /// A value whose changes tasks can wait for. It wakes them in the order in which they began to wait, so that simulated
 /// runs are reproducible. `tokio::sync::watch` wakes them in a random order.
@@ -67,6 +65,12 @@ impl<T> Observable<T> {
     fn content(&self) -> MutexGuard<'_, Content<T>> {
         lock(&self.content)
     }
+}
+
+/// Locks a mutex, even if another thread panicked while it held the lock. Only for data that is consistent whenever the
+/// lock is free.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -109,9 +109,12 @@ mod tests {
         assert_eq!(watch_error(&watcher::Error::WatchError(status.boxed())), "you may not");
     }
 
+    fn refused() -> kube::Error {
+        kube::Error::Service(Box::new(Layer(std::io::Error::other("connection refused"))))
+    }
+
     #[test]
     fn a_failed_connection_names_its_server_and_its_cause_only() {
-        let refused = || kube::Error::Service(Box::new(Layer(std::io::Error::other("connection refused"))));
         assert_eq!(request_error(&refused()), "the API server does not respond: connection refused");
         let watch = watch_error(&watcher::Error::WatchStartFailed(refused()));
         assert_eq!(watch, "the API server does not respond: connection refused");

@@ -2,19 +2,16 @@
 //! controller all call [`plan()`], which calls drivers but changes nothing.
 
 mod driver_calls;
-mod import;
 mod providers;
 mod takeover;
-mod types;
 
 use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 
 use self::driver_calls::run_calls;
-use self::providers::configuration_warnings;
+use self::providers::{DriverTypes, configuration_warnings};
 use self::takeover::take_over;
-use self::types::DriverTypes;
 use crate::execute::Engine;
 use engine::graph::{self, ActionGraph};
 use engine::load::Config;
@@ -23,7 +20,7 @@ use engine::plan::moves::{self, Move, Moves, Takeovers};
 use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Planner, ResponseCache, UNDECIDED};
 use model::{Address, Diagnostics, Reason, Recorded};
 
-pub use import::{ImportedObject, import};
+pub use driver_calls::{ImportedObject, import};
 pub use providers::prepare;
 
 /// The cost of all expressions of a plan, about five seconds, so that one namespace cannot occupy a thread for long.
@@ -83,7 +80,7 @@ async fn plan_within_budget(
         if !moves.is_empty() || !held.is_empty() || !claimed.is_empty() {
             let options = options.to_mut();
             options.claimed = claimed;
-            options.moved = moves.iter().map(|one| (one.to.clone(), one.because())).collect();
+            options.moved = moves.iter().map(|moved| (moved.to.clone(), moved.because())).collect();
             options.blocked.extend(held);
         }
         let now = after.as_ref().unwrap_or(recorded);

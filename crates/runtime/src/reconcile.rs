@@ -17,18 +17,21 @@
 //!
 //! - `interface`: what goes in and comes out;
 //! - [`index`]: the desired and the recorded state, from the watches and from own writes;
-//! - `debounce`, `scope`, `plan_request`, `planning`, `stale`: select the components to plan, and reject stale plans;
-//! - `tracked`, `objects`, `progress`, `drift`, `recovery`, `moves`: the state of each object;
+//! - `debounce`, `scope`, `planning`, `other_components`, `plan_request`: select the components to plan, and collect the
+//!   input of their plan;
+//! - `stale`, `in_flight`, `adopted_plans`: the plans that come back: which are stale, and which have open steps;
+//! - `tracked`, `objects`, `progress`, `drift`, `missing`, `recovery`, `moves`: the state of each object;
 //! - `resources`, [`summarize`]: the status of each Resource;
 //! - `held_plan`, `approvals`: the changes that wait for an approval, and the Plans in which users approve them;
 //! - `preview`: the input of a plan as if proposed manifests had been applied;
-//! - `provider_configs`: the checks, the dependents and the status of `ProviderConfigs`.
+//! - `provider_configs`, `provider_status`: the checks, the dependents and the status of `ProviderConfigs`;
+//! - `quota`: the limits of the namespace;
+//! - [`retry`], [`time`]: delays, and the time that the caller passes.
 
 mod adopted_plans;
 mod approvals;
 mod debounce;
 mod drift;
-mod drift_backoff;
 mod held_plan;
 mod in_flight;
 pub mod index;
@@ -49,7 +52,6 @@ mod resources;
 pub mod retry;
 mod scope;
 mod stale;
-mod step_budget;
 pub mod summarize;
 pub mod time;
 mod tracked;
@@ -61,15 +63,15 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::execute::{Schedule, StepEvent, StepLimit, WorkerCommand, WorkerEvent};
-use model::{Address, Reason, Recorded, Step, Stored, in_family, with_namespace};
+use model::{Address, Reason, Recorded, Stored, in_family, with_namespace};
 
 use self::approvals::ApprovalTracker;
 use self::index::{Changes, Event, Index, KnownRecord, Work};
 use self::objects::Objects;
 use self::planning::Planning;
 use self::provider_configs::ProviderConfigs;
+use self::quota::StepBudget;
 use self::resources::Resources;
-use self::step_budget::StepBudget;
 use self::time::{Moment, Time};
 
 pub use self::approvals::VALID as APPROVAL_VALID;
@@ -284,8 +286,9 @@ impl Reconciler {
         loop {
             let mut quota = self.namespace_quota();
             let index = &self.index;
-            let stands = |name: &str, planned: Option<u64>| planned == Some(index.desired_digest(name));
-            let orders = self.schedule.commands(index.records(), environment, &mut quota, &stands);
+            let orders = self.schedule.commands(index.records(), environment, &mut quota, &|name, planned| {
+                planned == Some(index.desired_digest(name))
+            });
             self.step_budget = quota.budget;
             self.commands.extend(orders.into_iter().map(Command::Execute));
             if !self.schedule.has_events() {
@@ -338,18 +341,12 @@ impl Reconciler {
     fn end_outdated_waits(&mut self, name: &Arc<str>) {
         let latest = self.index.desired_digest(name);
         let requested = self.index.instance(name).map(|instance| instance.reconcile_requested.clone());
-        let is_read = |step: &Step| {
-            self.objects
-                .get(&step.address)
-                .is_none_or(|tracked| requested.as_ref().is_none_or(|at| *at == tracked.requested))
-        };
-        let outdated = self
-            .index
-            .records()
-            .started_of(name)
-            .filter(|start| start.desired_digest != latest || !is_read(&start.step))
+        let outdated = self.index.records().started_of(name).filter(|start| {
+            let planned = self.objects.get(&start.step.address).map(|tracked| &tracked.requested);
+            let is_to_be_read = requested.as_ref().is_some_and(|at| planned.is_some_and(|planned| at != planned));
             // Only a shutdown ends the wait for the end of a destroyed object.
-            .filter(|start| !start.step.operation.removes());
+            (start.desired_digest != latest || is_to_be_read) && !start.step.operation.removes()
+        });
         let ends = outdated.map(|start| Command::Execute(WorkerCommand::EndWait(start.step.clone())));
         self.commands.extend(ends);
     }

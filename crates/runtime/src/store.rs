@@ -91,7 +91,7 @@ mod tests {
     use process::{Shutdown, SystemRandom};
 
     /// A store of Secrets, and the signal that stops it.
-    pub(super) fn secrets(client: kube::Client) -> (Secrets, Shutdown) {
+    pub(crate) fn secrets(client: kube::Client) -> (Secrets, Shutdown) {
         let stop = Shutdown::default();
         (Secrets::new(client, "purlin-system", Arc::new(SystemRandom), stop.clone()), stop)
     }

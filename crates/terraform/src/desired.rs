@@ -23,55 +23,59 @@ use crate::{address, moved, problem, provisioners, value};
 /// The blocks and calls that are known.
 pub struct Blocks {
     resources: HashMap<ResourceAddress, KnownBlock>,
+    /// The keys of those whose instances are known.
+    keys: HashMap<ResourceAddress, HashSet<Option<Key>>>,
     calls: BTreeMap<(ModulePath, Arc<str>), KnownBlock>,
 }
 
 impl Blocks {
     pub fn of(evaluation: &Evaluation) -> Self {
-        let (mut resources, mut calls) = (HashMap::new(), BTreeMap::new());
+        let (mut resources, mut keys, mut calls) = (HashMap::new(), HashMap::new(), BTreeMap::new());
         for block in evaluation.blocks() {
             match (&block.resource, &block.call) {
                 (Some(resource), _) => {
                     let address = ResourceAddress { module: block.module.clone(), resource: resource.clone() };
+                    if let BlockKeys::Known(known) = &block.keys {
+                        keys.insert(address.clone(), known.iter().cloned().collect());
+                    }
                     resources.insert(address, block);
                 }
                 (None, Some(call)) => drop(calls.insert((block.module.clone(), call.clone()), block)),
                 (None, None) => {}
             }
         }
-        Self { resources, calls }
+        Self { resources, keys, calls }
     }
 
     /// The objects of dependencies, of which a whole block includes its instances.
     pub fn uses(&self, dependencies: &BTreeSet<Dependency>) -> Vec<Use> {
-        let mut found = BTreeSet::new();
-        let mut add = |block: &ResourceAddress, key: Option<&Key>| {
-            let Some(known) = self.resources.get(block) else { return };
-            let instance = |key: Option<&Key>| InstanceAddress { resource: block.clone(), key: key.cloned() };
-            match (&known.keys, key) {
-                (_, None) if known.kind.has_keys() => found.insert(Use::Block(block.clone())),
-                (BlockKeys::Known(keys), key) if !keys.iter().any(|own| own.as_ref() == key) => false,
-                (BlockKeys::Known(_), key) => found.insert(Use::Instance(instance(key))),
-                (_, Some(_)) => found.insert(Use::Block(block.clone())),
-                (_, None) => found.insert(Use::Instance(instance(None))),
-            };
-        };
+        let mut uses = BTreeSet::new();
         for dependency in dependencies {
             match dependency {
-                Dependency::Resource(block, key) => add(block, key.as_ref()),
+                Dependency::Resource(block, key) => uses.extend(self.use_of(block, key.as_ref())),
                 Dependency::Module { module, call, key } => {
                     let inside =
                         self.resources.keys().filter(|block| is_inside(&block.module, module, call, key.as_ref()));
-                    inside.for_each(|block| add(block, None));
+                    uses.extend(inside.filter_map(|block| self.use_of(block, None)));
                 }
             }
         }
-        let whole: BTreeSet<ResourceAddress> = found
+        let whole: BTreeSet<ResourceAddress> = uses
             .iter()
-            .filter_map(|one| if let Use::Block(block) = one { Some(block.clone()) } else { None })
+            .filter_map(|used| if let Use::Block(block) = used { Some(block.clone()) } else { None })
             .collect();
-        let is_single = |one: &Use| !matches!(one, Use::Instance(own) if whole.contains(&own.resource));
-        found.into_iter().filter(is_single).collect()
+        uses.retain(|used| !matches!(used, Use::Instance(instance) if whole.contains(&instance.resource)));
+        uses.into_iter().collect()
+    }
+
+    fn use_of(&self, block: &ResourceAddress, key: Option<&Key>) -> Option<Use> {
+        let known = self.resources.get(block)?;
+        match (self.keys.get(block), key) {
+            (_, None) if known.kind.has_keys() => Some(Use::Block(block.clone())),
+            (Some(keys), key) if !keys.contains(&key.cloned()) => None,
+            (None, Some(_)) => Some(Use::Block(block.clone())),
+            (_, key) => Some(Use::Instance(InstanceAddress { resource: block.clone(), key: key.cloned() })),
+        }
     }
 
     /// The module calls of dependencies whose instances depend on other objects.
@@ -80,15 +84,14 @@ impl Blocks {
             Dependency::Module { module, call, key } => Some((module, call, key.as_ref())),
             Dependency::Resource(..) => None,
         });
-        let mut found = Vec::new();
+        let mut groups = Vec::new();
         for (module, call, key) in named {
-            let own = |(other, name): &(ModulePath, Arc<str>)| {
-                (other == module && name == call) || is_inside(other, module, call, key)
-            };
-            let calls = self.calls.iter().filter(|(place, known)| own(place) && depends(known));
-            found.extend(calls.map(|((module, call), _)| Address::single(address::call_name(module, call))));
+            let calls = self.calls.iter().filter(|((path, name), known)| {
+                ((path == module && name == call) || is_inside(path, module, call, key)) && depends(known)
+            });
+            groups.extend(calls.map(|((module, call), _)| Address::single(address::call_name(module, call))));
         }
-        found
+        groups
     }
 
     /// The module calls around something, whose instances depend on other objects.
@@ -126,27 +129,28 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let state = shared.lock();
     let evaluation = &state.evaluation;
     let blocks = Blocks::of(evaluation);
-    let written = || shared.tree.nodes.iter().flat_map(|node| &node.module.resources);
-    let checked = written().filter(|(_, resource)| !resource.lifecycle.postconditions.is_empty());
-    let provisioned = written().filter(|(_, resource)| !resource.provisioners.is_empty());
+    let written = shared.tree.nodes.iter().flat_map(|node| &node.module.resources);
+    let checked = written.clone().filter(|(_, resource)| !resource.lifecycle.postconditions.is_empty());
+    let provisioned = written.filter(|(_, resource)| !resource.provisioners.is_empty());
     let checked = checked.map(|(name, _)| name).collect();
     let provisioned = provisioned.map(|(name, _)| name).collect();
     let imports = evaluation.imports().unwrap_or_default();
     let builder = Builder { shared, blocks: &blocks, imports, checked, provisioned };
-    let mut all = ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
+    let mut resources =
+        ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
     let mut used = BTreeSet::new();
     for ((module, call), block) in &blocks.calls {
         if depends(block) {
-            all.families.push(Arc::new(builder.family(block, Repeated::Call(module.clone(), call.clone()))));
+            resources.families.push(Arc::new(builder.family(block, Repeated::Call(module.clone(), call.clone()))));
         }
     }
     for (address, block) in &blocks.resources {
-        let imported = || builder.imports.iter().filter(|import| import.is_into(address));
-        if block.kind != KeyKind::Once || imported().any(|import| import.is_open || !import.uses.is_empty()) {
-            all.families.push(Arc::new(builder.family(block, Repeated::Block(address.clone()))));
+        let mut imports = builder.imports.iter().filter(|import| import.is_into(address));
+        if block.kind != KeyKind::Once || imports.clone().any(|import| import.is_open || !import.uses.is_empty()) {
+            resources.families.push(Arc::new(builder.family(block, Repeated::Block(address.clone()))));
         }
         // What is to be imported must never be created instead.
-        if imported().any(|import| import.is_open) {
+        if imports.any(|import| import.is_open) {
             continue;
         }
         let BlockKeys::Known(keys) = &block.keys else { continue };
@@ -154,13 +158,13 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
         for key in keys {
             let instance = InstanceAddress { resource: address.clone(), key: key.clone() };
             let Some(object) = evaluation.configured(&instance) else { continue };
-            all.instances.push(Arc::new(builder.instance(&object, &moved)));
+            resources.instances.push(Arc::new(builder.instance(&object, &moved)));
             used.insert(object.provider.clone());
         }
     }
-    let used = used.iter().filter(|one| !one.source.is_built_in());
-    all.provider_configs = used.map(|one| Arc::new(builder.provider_config(evaluation, one))).collect();
-    all
+    let used = used.iter().filter(|provider| !provider.source.is_built_in());
+    resources.provider_configs = used.map(|provider| Arc::new(builder.provider_config(evaluation, provider))).collect();
+    resources
 }
 
 /// The Resource of an object that a `removed` block is about.
@@ -196,8 +200,8 @@ pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
 /// The configuration of a provider, of which no object has to be configured.
 pub fn provider_template(shared: &Arc<Shared>, provider: &ProviderAddress) -> ProviderBody {
     let state = shared.lock();
-    let found = state.evaluation.provider(provider).ok().flatten();
-    let named = found.map(|found| found.uses.clone()).unwrap_or_default();
+    let configured = state.evaluation.provider(provider).ok().flatten();
+    let named = configured.map(|configured| configured.uses.clone()).unwrap_or_default();
     let uses = Blocks::of(&state.evaluation).uses(&named).into();
     ProviderBody { shared: Arc::clone(shared), provider: provider.clone(), uses, place: None }
 }
@@ -215,7 +219,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn family(&self, block: &KnownBlock, of: Repeated) -> Family {
-        let own = of.address();
+        let address = of.address();
         let imports = self.imports.iter().filter(|import| match &of {
             Repeated::Block(address) => import.is_into(address),
             Repeated::Call(..) => false,
@@ -251,13 +255,13 @@ impl Builder<'_> {
                 Repeated::Block(address) => self.moved(address, block),
                 Repeated::Call(..) => Arc::default(),
             },
-            ..self.plain(own.clone(), type_name, block.range)
+            ..self.plain(address.clone(), type_name, block.range)
         };
         let expansion = match &block.keys {
             BlockKeys::Known(_) if is_open => Expansion::Pending,
             BlockKeys::Known(keys) => Expansion::Known(instance_keys(block.kind, keys)),
             BlockKeys::Unknown => Expansion::Pending,
-            BlockKeys::Failed => Expansion::Failed(vec![problem::consequence(&own, place)]),
+            BlockKeys::Failed => Expansion::Failed(vec![problem::consequence(&address, place)]),
         };
         Family { shared: Arc::new(shared), expansion }
     }
@@ -302,32 +306,21 @@ impl Builder<'_> {
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
         let mut groups = self.blocks.groups(&named);
         groups.extend(self.blocks.groups_around(&object.address.resource.module));
-        let reads_after = |after: &configuration::ReadsAfter| {
-            let found = self.blocks.uses(&[after.dependency.clone()].into());
-            let transitive = after.transitive;
-            found.into_iter().map(move |one| ReadsAfter { target: one.address(), transitive })
-        };
         let is_data = object.address.resource.resource.mode == Mode::Data;
         let lifecycle = &object.lifecycle;
         let (triggers, targets): (Vec<_>, Vec<_>) =
             lifecycle.replace_triggered_by.iter().map(|trigger| self.trigger(trigger)).unzip();
-        let body = || Body {
-            shared: Arc::clone(self.shared),
-            instance: object.address.clone(),
-            uses: uses.clone(),
-            place: self.place(object.range),
-        };
         let conditions = self.checked.contains(&object.address.resource.resource).then(|| Condition {
-            condition: template(Postconditions(body())),
+            condition: template(Postconditions(self.body(object, &uses))),
             message: Template::literal(Value::from("the postcondition is not met")),
             at: Path::of(&["postcondition"]),
         });
         let kind = &object.address.resource.resource.kind;
         Instance {
             provider_config: (!object.provider.source.is_built_in()).then(|| config_name(&object.provider).into()),
-            config: template(body()),
+            config: template(self.body(object, &uses)),
             references: references(&uses, groups, &targets).into(),
-            reads_after: is_data.then(|| object.reads_after.iter().flat_map(reads_after).collect()),
+            reads_after: is_data.then(|| self.reads_after(object)),
             create_before_destroy: lifecycle.create_before_destroy,
             prevent_destroy: lifecycle.prevent_destroy,
             ignore_changes: ignored(&lifecycle.ignore_changes),
@@ -341,9 +334,29 @@ impl Builder<'_> {
         }
     }
 
+    fn reads_after(&self, object: &Object) -> Arc<[ReadsAfter]> {
+        let mut reads = Vec::new();
+        for after in &object.reads_after {
+            let uses = self.blocks.uses(&[after.dependency.clone()].into());
+            reads.extend(
+                uses.into_iter().map(|used| ReadsAfter { target: used.address(), transitive: after.transitive }),
+            );
+        }
+        reads.into()
+    }
+
+    fn body(&self, object: &Object, uses: &Arc<[Use]>) -> Body {
+        Body {
+            shared: Arc::clone(self.shared),
+            instance: object.address.clone(),
+            uses: Arc::clone(uses),
+            place: self.place(object.range),
+        }
+    }
+
     fn provider_config(&self, evaluation: &Evaluation, provider: &ProviderAddress) -> ProviderConfig {
-        let found = evaluation.provider(provider).ok().flatten();
-        let named = found.map(|found| found.uses.clone()).unwrap_or_default();
+        let configured = evaluation.provider(provider).ok().flatten();
+        let named = configured.map(|configured| configured.uses.clone()).unwrap_or_default();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
         let references = references(&uses, self.blocks.groups(&named), &[]);
         let spec = self.shared.providers.get(&provider.source);
@@ -365,13 +378,13 @@ impl Builder<'_> {
         }
     }
 
-    fn plain(&self, own: Address, type_name: &str, range: hcl::Range) -> Instance {
+    fn plain(&self, address: Address, type_name: &str, range: hcl::Range) -> Instance {
         let origin = &self.shared.origin;
         Instance {
             generation: origin.generation,
             source: self.place(range),
             source_file: Some(origin.source.clone()),
-            ..Instance::plain(own, type_name)
+            ..Instance::plain(address, type_name)
         }
     }
 
@@ -399,13 +412,13 @@ impl Builder<'_> {
 }
 
 fn references(uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
-    let used = uses.iter().map(|one| reference(one.address(), Path::default()));
+    let used = uses.iter().map(|used| reference(used.address(), Path::default()));
     let groups = groups.into_iter().map(|group| reference(group, Path::default()));
     let triggers = triggers.iter().enumerate().map(|(index, target)| reference(target.clone(), trigger_path(index)));
-    let mut all: Vec<Reference> = used.chain(groups).chain(triggers).collect();
-    all.sort();
-    all.dedup();
-    all
+    let mut references: Vec<Reference> = used.chain(groups).chain(triggers).collect();
+    references.sort();
+    references.dedup();
+    references
 }
 
 /// The place of an entry of `replace_triggered_by`, by which the engine finds its reference.
@@ -425,15 +438,17 @@ fn reference(target: Address, at: Path) -> Reference {
 }
 
 fn instance_keys(kind: KeyKind, keys: &[Option<Key>]) -> InstanceKeys {
-    let text = |key: &Option<Key>| match key {
-        Some(Key::Text(text)) => Some((text.clone(), Value::Bool(true))),
-        _ => None,
-    };
     match kind {
         KeyKind::Once | KeyKind::Enabled if keys.is_empty() => InstanceKeys::Disabled,
         KeyKind::Once | KeyKind::Enabled => InstanceKeys::One,
         KeyKind::Count => InstanceKeys::Count(keys.len() as u64),
-        KeyKind::ForEach => InstanceKeys::Keys(keys.iter().filter_map(text).collect()),
+        KeyKind::ForEach => {
+            let texts = keys.iter().filter_map(|key| match key {
+                Some(Key::Text(text)) => Some((text.clone(), Value::Bool(true))),
+                _ => None,
+            });
+            InstanceKeys::Keys(texts.collect())
+        }
     }
 }
 
@@ -442,13 +457,12 @@ fn ignored(changes: &IgnoreChanges) -> Arc<[IgnoredChange]> {
         IgnoreChanges::None => Arc::default(),
         IgnoreChanges::All => [IgnoredChange::All].into(),
         IgnoreChanges::Paths(paths) => {
-            let path = |traversal: &hcl::Traversal| {
+            let changes = paths.iter().map(|traversal| {
                 let root = Segment::Name(traversal.root.text.as_str().into());
-                IgnoredChange::At(Path(
-                    std::iter::once(root).chain(traversal.steps.iter().filter_map(segment)).collect(),
-                ))
-            };
-            paths.iter().map(path).collect()
+                let segments = std::iter::once(root).chain(traversal.steps.iter().filter_map(segment));
+                IgnoredChange::At(Path(segments.collect()))
+            });
+            changes.collect()
         }
     }
 }

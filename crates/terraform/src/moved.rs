@@ -37,8 +37,8 @@ pub fn former(tree: &Tree, block: &ResourceAddress, has_keys: bool, keys: &[Opti
             let own = chain(tree, place(Which::One(Some(key.clone()))));
             // What is said of the whole block holds for each instance.
             let own = own.iter().filter(|from| {
-                let same = |all: &Place| all.module == from.module && all.resource == from.resource;
-                !(from.key == Which::One(Some(key.clone())) && whole.iter().any(same))
+                from.key != Which::One(Some(key.clone()))
+                    || !whole.iter().any(|block| block.module == from.module && block.resource == from.resource)
             });
             found.extend(own.map(|from| entry(from, Some(address::key(key)))));
         }
@@ -89,19 +89,23 @@ fn befores(tree: &Tree, place: &Place) -> Vec<Place> {
 fn before(place: &Place, depth: usize, from: &Target, to: &Target) -> Option<Place> {
     let (around, inside) = place.module.split_at(depth);
     let steps = &to.module.0;
-    let fits =
-        |(step, own): (&ModuleStep, &ModuleStep)| step.name == own.name && (step.key.is_none() || step.key == own.key);
-    if inside.len() < steps.len() || !steps.iter().zip(inside).all(fits) {
+    let fits = inside.len() >= steps.len()
+        && steps
+            .iter()
+            .zip(inside)
+            .all(|(step, own)| step.name == own.name && (step.key.is_none() || step.key == own.key));
+    if !fits {
         return None;
     }
     let rest = &inside[steps.len()..];
-    let key_at = |at: usize, step: &ModuleStep| match (&step.key, steps.get(at), inside.get(at)) {
-        (Some(key), ..) => Some(key.clone()),
-        (None, Some(ModuleStep { key: None, .. }), Some(own)) => own.key.clone(),
-        _ => None,
-    };
-    let former = from.module.0.iter().enumerate();
-    let former = former.map(|(at, step)| ModuleStep { name: step.name.clone(), key: key_at(at, step) });
+    let former = from.module.0.iter().enumerate().map(|(at, step)| {
+        let key = match (&step.key, steps.get(at), inside.get(at)) {
+            (Some(key), ..) => Some(key.clone()),
+            (None, Some(ModuleStep { key: None, .. }), Some(own)) => own.key.clone(),
+            _ => None,
+        };
+        ModuleStep { name: step.name.clone(), key }
+    });
     let module: Vec<ModuleStep> = around.iter().cloned().chain(former).collect();
     match (&from.resource, &to.resource) {
         (None, None) => Some(Place {

@@ -16,8 +16,8 @@ pub fn diagnostics(found: &Diagnostics, sources: &Sources, prefix: &str) -> mode
 
 /// The same for the problems of a Resource.
 pub fn of_resource(found: &Diagnostics, shared: &Shared, address: &Address) -> model::Diagnostics {
-    let all = diagnostics(found, &shared.tree.sources, &shared.origin.directory);
-    all.into_iter().map(|problem| Diagnostic { address: Some(address.clone()), ..problem }).collect()
+    let problems = diagnostics(found, &shared.tree.sources, &shared.origin.directory);
+    problems.into_iter().map(|problem| Diagnostic { address: Some(address.clone()), ..problem }).collect()
 }
 
 /// An error at its place.
@@ -27,13 +27,16 @@ fn diagnostic(problem: &hcl::Diagnostic, sources: &Sources, prefix: &str) -> Dia
         "Resource postcondition failed" => Reason::PostconditionFailed,
         _ => Reason::InvalidExpression,
     };
-    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let detail = line(&problem.detail);
     Diagnostic {
         source: place(problem.range, sources, prefix),
         hint: problem.hint.as_deref().map(line),
         ..Diagnostic::general(reason, line(&problem.summary)).because(detail.strip_suffix('.').unwrap_or(&detail))
     }
+}
+
+fn line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The file and the line of a range.

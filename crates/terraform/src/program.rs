@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use configuration::{
-    Evaluation, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress, ProviderSource,
+    Answer, Evaluation, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress, ProviderSource,
     ResourceAddress, ResourceName, Settings, Tree,
 };
-use cty::Type;
+use cty::{Marks, Type};
 use engine::load::expression::Foreign as _;
 use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostics, ProviderUse, Record, Value};
+use model::{Address, Diagnostic, Diagnostics, ProviderUse, Reason, Record, Source, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{BUILT_IN, Schemas, World};
@@ -45,6 +45,8 @@ pub struct State {
     pub evaluation: Evaluation,
     /// The values of objects that are set, as the engine had them.
     seen: HashMap<Address, Value>,
+    /// The values of whole blocks that were seen last, if no object of them was set since.
+    whole: HashMap<Arc<str>, Value>,
 }
 
 /// Objects whose values an expression needs.
@@ -76,7 +78,7 @@ impl Terraform {
     ) -> Self {
         let settings = Settings { on_demand: true, ..settings };
         let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
-        let state = Mutex::new(State { evaluation, seen: HashMap::new() });
+        let state = Mutex::new(State { evaluation, seen: HashMap::new(), whole: HashMap::new() });
         Self(Arc::new(Shared { tree, origin, providers, state }))
     }
 
@@ -99,11 +101,41 @@ impl Terraform {
         (!config.has_unknown()).then(|| Arc::new(ProviderUse::new(name.into(), spec.provider.clone(), config)))
     }
 
+    /// Evaluates an expression that is not of the configuration in its root module, with the values of a scope.
+    ///
+    /// # Errors
+    /// What is wrong with it, at `place`.
+    pub fn ask(&self, text: &str, place: &Source, scope: &dyn Scope) -> Result<cty::Value, Diagnostics> {
+        let parsed = hcl::parse_expression(hcl::Source::new(hcl::FileId(u32::MAX), "", text));
+        let mut state = self.0.lock();
+        let (mut before, mut answer) = (BTreeSet::new(), Answer::default());
+        if parsed.diagnostics.is_empty() {
+            answer = state.evaluation.ask(&parsed.value);
+            // What it uses may depend on the values that are set.
+            while answer.uses != before {
+                let blocks = Blocks::of(&state.evaluation);
+                blocks.uses(&answer.uses).iter().for_each(|used| state.observe(used, scope));
+                before = answer.uses;
+                answer = state.evaluation.ask(&parsed.value);
+            }
+        }
+        answer.problems.errors.extend(parsed.diagnostics);
+        let diagnostics = problem::diagnostics(&answer.problems, &self.0.tree.sources, &self.0.origin.directory);
+        match answer.value.filter(|_| answer.problems.errors.is_empty()) {
+            Some(value) => Ok(value),
+            None if diagnostics.is_empty() => {
+                let what = "a value that the expression uses has an error, which is reported at its place";
+                Err(vec![Diagnostic::general(Reason::InvalidExpression, what).from_source(Some(place.clone()))])
+            }
+            None => Err(diagnostics.into_iter().map(|problem| problem.from_source(Some(place.clone()))).collect()),
+        }
+    }
+
     /// The configuration of an object as the language has it, with the values that the engine has seen last. `None`: it has
     /// none, or an error.
     pub fn configured(&self, object: &Address) -> Option<cty::Value> {
-        let found = self.0.lock().evaluation.configured(&address::instance(object)?)?;
-        (!found.failed).then(|| found.config.clone())
+        let configured = self.0.lock().evaluation.configured(&address::instance(object)?)?;
+        (!configured.failed).then(|| configured.config.clone())
     }
 }
 
@@ -141,12 +173,15 @@ impl Program for Terraform {
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {
         let mut state = self.0.lock();
         state.observe_all(scope);
-        let output = |name: &Arc<str>| {
-            let found = state.evaluation.output(name);
-            let ty = found.as_ref().map_or(Type::Dynamic, |value| value.ty().clone());
-            Output { name: name.clone(), value: found.as_ref().map(value::to_model), ty: ty.to_json().into() }
-        };
-        self.0.tree.root().outputs.keys().map(output).collect()
+        if scope.is_final() {
+            state.evaluation.act();
+        }
+        let outputs = self.0.tree.root().outputs.keys().map(|name| {
+            let value = state.evaluation.output(name);
+            let ty = value.as_ref().map_or(Type::Dynamic, |value| value.ty().clone());
+            Output { name: name.clone(), value: value.as_ref().map(value::to_model), ty: ty.to_json().into() }
+        });
+        outputs.collect()
     }
 }
 
@@ -158,7 +193,7 @@ impl Shared {
     /// The state with the values of a scope.
     pub fn observe(&self, uses: &[Use], scope: &dyn Scope) -> MutexGuard<'_, State> {
         let mut state = self.lock();
-        uses.iter().for_each(|one| state.observe(one, scope));
+        uses.iter().for_each(|used| state.observe(used, scope));
         state
     }
 }
@@ -169,8 +204,8 @@ impl State {
         self.evaluation.imports_into(block).unwrap_or_default().iter().any(|import| import.is_open)
     }
 
-    fn observe(&mut self, one: &Use, scope: &dyn Scope) {
-        match one {
+    fn observe(&mut self, used: &Use, scope: &dyn Scope) {
+        match used {
             Use::Instance(instance) => {
                 let own = address::address(instance);
                 if let Some(value) = scope.object(&own) {
@@ -180,24 +215,27 @@ impl State {
             Use::Block(resource) => {
                 let name = address::name(resource);
                 let whole = scope.object(&Address::single(name.as_str())).unwrap_or(Value::Unknown);
-                self.see_all(resource, &name.into(), whole);
+                let name: Arc<str> = name.into();
+                if !self.whole.get(&name).is_some_and(|seen| seen.is_same(&whole)) {
+                    self.see_all(resource, &name, &whole);
+                    self.whole.insert(name, whole);
+                }
             }
         }
     }
 
     /// Sets the values of all instances of a block.
-    fn see_all(&mut self, resource: &ResourceAddress, name: &Arc<str>, whole: Value) {
-        let mut see = |key: Key, value: Value| {
-            let instance = InstanceAddress { resource: resource.clone(), key: Some(key) };
-            let own = address::address(&instance);
-            self.see(&instance, own, value);
-        };
+    fn see_all(&mut self, resource: &ResourceAddress, name: &Arc<str>, whole: &Value) {
         match whole {
             Value::List(items) => {
-                items.iter().enumerate().for_each(|(index, item)| see(Key::Int(index as u64), item.clone()));
+                for (index, item) in items.iter().enumerate() {
+                    self.see_instance(resource, Key::Int(index as u64), item);
+                }
             }
             Value::Map(entries) => {
-                entries.iter().for_each(|(key, item)| see(Key::Text(key.clone()), item.clone()));
+                for (key, item) in entries.iter() {
+                    self.see_instance(resource, Key::Text(key.clone()), item);
+                }
             }
             _ => {
                 let known: Vec<Address> = self.seen.keys().filter(|known| known.name == *name).cloned().collect();
@@ -215,28 +253,39 @@ impl State {
         }
         let Some(ty) = self.evaluation.type_of(instance) else { return };
         let mut known = value::from_model(&value, &ty);
-        if let Some(typed) = self.as_configured(instance, &value, &known) {
+        if let Some(typed) = self.as_built_in(instance, &value, &known) {
             known = typed;
         }
         self.evaluation.set(instance, Some(&known));
+        self.whole.remove(&own.name);
         self.seen.insert(own, value);
     }
 
-    /// An object of `terraform_data` with the types of its configuration, as far as it has these values: the engine has fewer
-    /// types, and neither sets nor maps. `None` for other objects.
-    fn as_configured(&self, instance: &InstanceAddress, value: &Value, known: &cty::Value) -> Option<cty::Value> {
+    fn see_instance(&mut self, resource: &ResourceAddress, key: Key, value: &Value) {
+        let instance = InstanceAddress { resource: resource.clone(), key: Some(key) };
+        let address = address::address(&instance);
+        self.see(&instance, address, value.clone());
+    }
+
+    /// An object of `terraform_data` as upstream has it: with the types of its configuration, as far as it has these values,
+    /// because the engine has neither sets nor maps; and without marks in `output`, whose `input` is sensitive. `None` for other
+    /// objects.
+    fn as_built_in(&self, instance: &InstanceAddress, value: &Value, known: &cty::Value) -> Option<cty::Value> {
         let ResourceName { mode, kind, .. } = &instance.resource.resource;
         if (*mode, &**kind) != BUILT_IN {
             return None;
         }
-        let configured = self.evaluation.configured(instance).filter(|object| !object.failed)?;
-        let typed = |(name, known): (&Arc<str>, &cty::Value)| {
-            let argument = if &**name == "output" { "input" } else { name };
-            let own = configured.config.as_entries().and_then(|config| config.get(argument));
-            let same = own.filter(|own| value.get(name).is_some_and(|value| value::to_model(own) == *value));
-            (name.clone(), same.unwrap_or(known).clone())
-        };
-        Some(cty::Value::object(known.as_entries()?.iter().map(typed)))
+        let configured = self.evaluation.configured(instance).filter(|object| !object.failed);
+        let entries = known.as_entries()?.iter().map(|(name, known)| {
+            let is_output = &**name == "output";
+            let argument = if is_output { "input" } else { name };
+            let configured = configured.as_ref().and_then(|object| object.config.as_entries()?.get(argument));
+            let same = configured
+                .filter(|configured| value.get(name).is_some_and(|value| value::to_model(configured) == *value));
+            let typed = same.unwrap_or(known);
+            (name.clone(), if is_output { typed.unmarked_deep(&mut Marks::default()) } else { typed.clone() })
+        });
+        Some(cty::Value::object(entries))
     }
 
     /// Sets the values that outputs and checks use, and computes these. What they use may depend on these values.
@@ -248,7 +297,7 @@ impl State {
                 return;
             }
             let blocks = Blocks::of(&self.evaluation);
-            blocks.uses(&now).iter().for_each(|one| self.observe(one, scope));
+            blocks.uses(&now).iter().for_each(|used| self.observe(used, scope));
             before = now;
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use configuration::{ProviderAddress, ProviderRequirement, ProviderSource, Tree};
+use configuration::{ProviderAddress, ProviderSource, Tree};
 use engine::load::{ProviderSpec, provider_source};
 use model::{Diagnostic, Package, Provider, Reason};
 
@@ -11,16 +11,17 @@ use crate::problem;
 
 /// The providers that the modules of a tree name, or whose types they use. `prefix` stands before the names of files.
 pub fn required(tree: &Tree, prefix: &str) -> BTreeMap<ProviderSource, Arc<ProviderSpec>> {
-    let mut all = tree.required_providers();
-    all.retain(|source, _| !source.is_built_in());
-    let is_ambiguous = |source: &ProviderSource| all.keys().filter(|other| other.name == source.name).count() > 1;
-    let spec = |(source, requirements): (&ProviderSource, &Vec<ProviderRequirement>)| {
-        let name = if is_ambiguous(source) { source.to_string().into() } else { source.name.clone() };
-        let versions = requirements.iter().filter_map(|one| one.version.as_deref()).collect();
-        let place = requirements.first().and_then(|one| problem::place(one.range, &tree.sources, prefix));
+    let mut required = tree.required_providers();
+    required.retain(|source, _| !source.is_built_in());
+    let specs = required.iter().map(|(source, requirements)| {
+        let is_ambiguous = required.keys().filter(|other| other.name == source.name).count() > 1;
+        let name = if is_ambiguous { source.to_string().into() } else { source.name.clone() };
+        let versions = requirements.iter().filter_map(|requirement| requirement.version.as_deref()).collect();
+        let first = requirements.first();
+        let place = first.and_then(|requirement| problem::place(requirement.range, &tree.sources, prefix));
         (source.clone(), Arc::new(spec(name, source, &versions, place)))
-    };
-    all.iter().map(spec).collect()
+    });
+    specs.collect()
 }
 
 fn spec(

@@ -39,7 +39,7 @@ struct Arguments {
 /// The provisioners as hooks in their order.
 pub fn hooks(of: &Provisioned, provisioners: &[Provisioner]) -> Vec<Hook> {
     let mut positions: BTreeMap<bool, usize> = BTreeMap::new();
-    let hook = |provisioner: &Provisioner| {
+    let hooks = provisioners.iter().map(|provisioner| {
         let on_destroy = provisioner.on_destroy;
         let next = positions.entry(on_destroy).or_default();
         let position = std::mem::replace(next, *next + 1);
@@ -59,8 +59,8 @@ pub fn hooks(of: &Provisioned, provisioners: &[Provisioner]) -> Vec<Hook> {
             at: Path::default(),
             records_values: true,
         }
-    };
-    provisioners.iter().map(hook).collect()
+    });
+    hooks.collect()
 }
 
 /// A hook as it was recorded.
@@ -83,7 +83,7 @@ impl Foreign for Arguments {
 
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let instance = &self.of.object;
-        let own = address::address(instance);
+        let address = address::address(instance);
         let object = scope.variable(Variable::Itself).unwrap_or(Value::Unknown);
         // Before a destroy, other objects may not be there any more, and nothing refers to them.
         let uses = if self.on_destroy { &[][..] } else { &self.of.uses };
@@ -94,13 +94,15 @@ impl Foreign for Arguments {
             true => state.evaluation.provisioners_of_removed(instance, &this),
             false => state.evaluation.provisioners(instance, &this, self.on_destroy),
         };
-        let Ok((all, problems)) = found else { return Ok(Value::Unknown) };
-        match all.get(self.position) {
+        let Ok((configs, problems)) = found else { return Ok(Value::Unknown) };
+        match configs.get(self.position) {
             Some(found) if !found.failed => Ok(value::to_config(&found.config)),
-            _ if !problems.errors.is_empty() => Err(problem::of_resource(&problems, &self.of.shared, &own)),
+            _ if !problems.errors.is_empty() => Err(problem::of_resource(&problems, &self.of.shared, &address)),
             _ => {
                 let what = "the provisioner is not in the configuration any more";
-                Err(vec![Diagnostic::error(&own, Reason::InvalidExpression, what).from_source(self.of.place.clone())])
+                Err(vec![
+                    Diagnostic::error(&address, Reason::InvalidExpression, what).from_source(self.of.place.clone()),
+                ])
             }
         }
     }

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use configuration::schema::Block;
 use configuration::{Mode, ProviderSource};
-use cty::Value;
+use cty::{Mark, Value};
 use language::Failure;
+use language::functions::{Prepared, Signature};
+use model::Secrets;
+
+use crate::value;
 
 /// The schemas of providers. Answers never change.
 pub trait Schemas: Send + Sync {
@@ -26,6 +30,24 @@ pub trait Schemas: Send + Sync {
     /// # Errors
     /// Why it is not known.
     fn provider_meta(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String>;
+
+    /// What a function of a provider takes and returns. `None` if the provider has none of this name.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    fn function(&self, provider: &ProviderSource, name: &str) -> Result<Option<Signature>, String>;
+
+    /// Calls a function of a provider with arguments that its signature has prepared. No message shows the secrets.
+    ///
+    /// # Errors
+    /// If the function refuses its arguments, or the provider does not work.
+    fn call(
+        &self,
+        provider: &ProviderSource,
+        name: &str,
+        arguments: Vec<Value>,
+        secrets: &Secrets,
+    ) -> Result<Value, Failure>;
 }
 
 /// What the evaluation asks: the types that are built in, and the others.
@@ -49,9 +71,40 @@ impl configuration::World for World {
         if provider.is_built_in() { Ok(None) } else { self.0.provider_meta(provider) }
     }
 
-    fn call(&self, _: &ProviderSource, _: &str, _: &[Value]) -> Option<Result<Value, Failure>> {
-        None
+    fn call(&self, provider: &ProviderSource, function: &str, arguments: &[Value]) -> Option<Result<Value, Failure>> {
+        if provider.is_built_in() {
+            return None;
+        }
+        match self.0.function(provider, function) {
+            Ok(signature) => Some(self.called(provider, function, &signature?, arguments)),
+            Err(why) => Some(Err(Failure::new(why))),
+        }
     }
+}
+
+impl World {
+    fn called(
+        &self,
+        provider: &ProviderSource,
+        name: &str,
+        signature: &Signature,
+        arguments: &[Value],
+    ) -> Result<Value, Failure> {
+        match signature.prepare(name, arguments)? {
+            Prepared::Unknown(value) => Ok(value),
+            Prepared::Call { arguments: plain, marks } => {
+                let result = self.0.call(provider, name, plain, &secrets(arguments))?;
+                Ok(result.with_marks(&marks))
+            }
+        }
+    }
+}
+
+/// The arguments that no message may show: those with a mark at any depth.
+fn secrets(arguments: &[Value]) -> Secrets {
+    let secrets =
+        arguments.iter().filter(|value| value.contains_mark(&Mark::Sensitive) || value.contains_mark(&Mark::Ephemeral));
+    Secrets::of(secrets.map(|value| value::to_model(value).into_sensitive()))
 }
 
 /// The only block that needs no provider. Its values have any type.

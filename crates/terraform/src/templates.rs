@@ -83,11 +83,11 @@ impl Body {
     }
 
     fn failure(&self, state: &State) -> Diagnostics {
-        let own = self.own();
+        let address = self.own();
         let problems = state.evaluation.problems_of(&self.instance);
         match problems.errors.is_empty() {
-            true => vec![problem::consequence(&own, self.place.clone())],
-            false => problem::of_resource(&problems, &self.shared, &own),
+            true => vec![problem::consequence(&address, self.place.clone())],
+            false => problem::of_resource(&problems, &self.shared, &address),
         }
     }
 }
@@ -99,7 +99,12 @@ impl Foreign for Body {
 
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let state = self.shared.observe(&self.uses, scope);
-        match state.evaluation.configured(&self.instance) {
+        let mut found = state.evaluation.configured(&self.instance);
+        if scope.is_final() && found.as_ref().is_some_and(|object| !object.config.is_wholly_known()) {
+            state.evaluation.act();
+            found = state.evaluation.configured(&self.instance);
+        }
+        match found {
             Some(object) if !object.failed => Ok(value::to_config(&object.config)),
             _ => Err(self.failure(&state)),
         }

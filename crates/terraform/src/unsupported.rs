@@ -2,31 +2,28 @@
 
 use configuration::module::{Module, Provisioner};
 use configuration::{Diagnostics, Mode, Tree};
-use hcl::{Diagnostic, Range};
+use hcl::Diagnostic;
 
 /// The blocks of a configuration that cannot be run.
 pub fn unsupported(tree: &Tree) -> Diagnostics {
-    let mut found = Diagnostics::default();
+    let mut diagnostics = Diagnostics::default();
     let mut seen = std::collections::BTreeSet::new();
     for node in tree.nodes.iter().filter(|node| seen.insert(node.module.directory.as_str())) {
-        of_module(&node.module, &mut found);
+        of_module(&node.module, &mut diagnostics);
     }
-    found
+    diagnostics
 }
 
-fn of_module(module: &Module, found: &mut Diagnostics) {
-    let mut refuse = |what: &str, range: Range| {
-        let detail = format!("Purlin cannot run {what} yet.");
-        found.errors.push(Diagnostic::new("Unsupported block", detail, range));
-    };
+fn of_module(module: &Module, diagnostics: &mut Diagnostics) {
     for (name, resource) in &module.resources {
         if name.mode == Mode::Ephemeral {
-            refuse("ephemeral resources", resource.range);
+            let detail = "Purlin cannot run ephemeral resources yet.";
+            diagnostics.errors.push(Diagnostic::new("Unsupported block", detail, resource.range));
         }
     }
     let of_removed = module.removed.iter().flat_map(|removed| &removed.provisioners);
     let provisioners = module.resources.values().flat_map(|resource| &resource.provisioners).chain(of_removed);
-    found.errors.extend(provisioners.filter_map(on_machine));
+    diagnostics.errors.extend(provisioners.filter_map(on_machine));
 }
 
 /// The problem of a provisioner that logs in to a machine.

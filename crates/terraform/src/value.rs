@@ -17,11 +17,11 @@ pub fn from_model(value: &model::Value, ty: &Type) -> Value {
         },
         model::Value::String(text) => converted(Value::string(text), ty),
         model::Value::List(items) => {
-            let all = || items.iter().enumerate().map(|(at, item)| from_model(item, item_type(ty, at)));
+            let items = items.iter().enumerate().map(|(at, item)| from_model(item, item_type(ty, at)));
             match ty {
-                Type::List(element) => Value::list(element.as_ref().clone(), all()),
-                Type::Set(element) => Value::set(element.as_ref().clone(), all()),
-                _ => Value::tuple(all()),
+                Type::List(element) => Value::list(element.as_ref().clone(), items),
+                Type::Set(element) => Value::set(element.as_ref().clone(), items),
+                _ => Value::tuple(items),
             }
         }
         model::Value::Map(entries) => entries_of(entries, ty),
@@ -31,15 +31,15 @@ pub fn from_model(value: &model::Value, ty: &Type) -> Value {
 fn entries_of(entries: &model::Map, ty: &Type) -> Value {
     match ty {
         Type::Map(element) => {
-            let all = entries.iter().map(|(key, item)| (key.clone(), from_model(item, element)));
-            Value::map(element.as_ref().clone(), all)
+            let entries = entries.iter().map(|(key, item)| (key.clone(), from_model(item, element)));
+            Value::map(element.as_ref().clone(), entries)
         }
         Type::Object(object) => {
             // The engine leaves out what is null.
-            let all = object.attributes.iter().map(|(name, ty)| {
+            let attributes = object.attributes.iter().map(|(name, ty)| {
                 (name.clone(), entries.get(name).map_or_else(|| Value::null(ty.clone()), |item| from_model(item, ty)))
             });
-            Value::object(all)
+            Value::object(attributes)
         }
         _ => Value::object(entries.iter().map(|(key, item)| (key.clone(), from_model(item, &Type::Dynamic)))),
     }
@@ -58,7 +58,7 @@ fn converted(value: Value, ty: &Type) -> Value {
 
 /// A value of the configuration for the engine, with its sensitive marks.
 pub fn to_model(value: &Value) -> model::Value {
-    let own = match value.data() {
+    let model = match value.data() {
         Data::Null => model::Value::Null,
         Data::Unknown(_) => model::Value::Unknown,
         Data::Bool(bool) => model::Value::Bool(*bool),
@@ -67,7 +67,7 @@ pub fn to_model(value: &Value) -> model::Value {
         Data::Items(items) => model::Value::list(items.iter().map(to_model)),
         Data::Entries(entries) => model::Value::map(entries.iter().map(|(key, item)| (key.clone(), to_model(item)))),
     };
-    if value.has_mark(&Mark::Sensitive) { own.into_sensitive() } else { own }
+    if value.has_mark(&Mark::Sensitive) { model.into_sensitive() } else { model }
 }
 
 fn to_number(number: &Number) -> model::Number {

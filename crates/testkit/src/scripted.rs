@@ -45,13 +45,12 @@ impl Scripted {
             sensitive: true,
             ..arguments::argument(AttributeType::Any, false, "Any value; never shown.")
         };
-        let any = |description| arguments::argument(AttributeType::Any, false, description);
         let data = BTreeMap::from([
             (Arc::from("count"), arguments::computed(AttributeType::Number, "The number of objects.")),
             (Arc::from("found"), arguments::computed(AttributeType::Any, "The value of the object `name`.")),
             (Arc::from("name"), arguments::argument(AttributeType::String, false, "The ID of an object to look up.")),
             (Arc::from("secret"), secret.clone()),
-            (Arc::from("value"), any("Any value; returned unchanged.")),
+            (Arc::from("value"), arguments::argument(AttributeType::Any, false, "Any value; returned unchanged.")),
         ]);
         let data_schema = Arc::new(Schema { attributes: data, ..Schema::default() });
         let attributes = BTreeMap::from([
@@ -66,7 +65,7 @@ impl Scripted {
                 arguments::argument(AttributeType::String, false, "The ID of the object; a change replaces it."),
             ),
             (Arc::from("secret"), secret),
-            (Arc::from("value"), any("Any value; updated in place.")),
+            (Arc::from("value"), arguments::argument(AttributeType::Any, false, "Any value; updated in place.")),
         ]);
         Self { world, schema: Arc::new(Schema { attributes, ..Schema::default() }), data_schema }
     }
@@ -219,11 +218,10 @@ impl Driver for Scripted {
             }
             _ => {}
         }
-        let missing = || ReadinessError {
+        self.world.ready(id).map(state).ok_or_else(|| ReadinessError {
             error: driver_error(ErrorKind::Transient, "the object no longer exists"),
             last: Observation::Missing,
-        };
-        self.world.ready(id).map(state).ok_or_else(missing)
+        })
     }
 
     async fn configuration(&self, _context: &CallContext) -> Result<Arc<str>, DriverError> {
@@ -277,8 +275,8 @@ impl DataSources for Scripted {
     }
 
     async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
-        let found = arguments::check(context, &self.data_schema, config);
-        Ok((found, data_value(config, Value::Unknown, Value::Unknown)))
+        let diagnostics = arguments::check(context, &self.data_schema, config);
+        Ok((diagnostics, data_value(config, Value::Unknown, Value::Unknown)))
     }
 
     async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
@@ -293,9 +291,12 @@ impl DataSources for Scripted {
         let Some(name) = config.get("name").and_then(Value::as_str) else {
             return Ok(data_value(config, Value::Null, count));
         };
-        let found = self.world.object(name).and_then(|object| object.get("value").cloned());
-        let missing = || driver_error(ErrorKind::Transient, &format!("object `{name}` does not exist"));
-        Ok(data_value(config, found.ok_or_else(missing)?, count))
+        let value = self
+            .world
+            .object(name)
+            .and_then(|object| object.get("value").cloned())
+            .ok_or_else(|| driver_error(ErrorKind::Transient, &format!("object `{name}` does not exist")))?;
+        Ok(data_value(config, value, count))
     }
 }
 
@@ -322,11 +323,10 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         .filter(|(name, value)| prior.is_some() && matches!(*name, "force" | "name") && differs(name, value))
         .map(|(name, _)| Path::default().name(*name))
         .collect();
-    let kept = |name: &str, keep: bool| match prior {
-        Some(prior) if keep => prior.get(name).cloned().unwrap_or_default(),
-        _ => Value::Unknown,
-    };
-    let computed = [("computed", kept("computed", !changed)), ("id", kept("id", replaced.is_empty()))];
+    let computed = [("computed", changed), ("id", !replaced.is_empty())].map(|(name, is_new)| match prior {
+        Some(prior) if !is_new => (name, prior.get(name).cloned().unwrap_or_default()),
+        _ => (name, Value::Unknown),
+    });
     let planned = Value::map(arguments.into_iter().chain(computed));
     let waits = request.prior.as_ref().is_some_and(|prior| prior.readiness.is_some());
     let until_ready = waits.then(|| planned.with("computed", Value::Unknown));
@@ -345,9 +345,9 @@ fn is_served(type_name: &str) -> bool {
     type_name == PREFIX || type_name.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('_'))
 }
 
-fn data_value(config: &Value, found: Value, count: Value) -> Value {
+fn data_value(config: &Value, object: Value, count: Value) -> Value {
     let given = ["name", "secret", "value"].map(|name| (name, config.get(name).cloned().unwrap_or_default()));
-    Value::map(given.into_iter().chain([("found", found), ("count", count)]))
+    Value::map(given.into_iter().chain([("found", object), ("count", count)]))
 }
 
 /// The generated ID from the plan, for objects without a name.

@@ -123,19 +123,19 @@ impl Server {
     fn list(&self, query: &str) -> Value {
         let query: BTreeMap<_, _> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
         let selector = query["labelSelector"].replace("%2F", "/").replace("%3D", "=").replace("%2C", ",");
-        let all = selector.contains("+in+");
-        let fits = |secret: &&Value| {
+        let selects_records = selector.contains("+in+");
+        let secrets = self.objects.iter().filter(|(path, _)| path.contains("/secrets/")).map(|(_, secret)| secret);
+        let selected = secrets.filter(|secret| {
             let labels = &secret["metadata"]["labels"];
-            all && labels["purlin.dev/record"] != "part"
-                || !all
-                    && selector.split(',').all(|term| match term.split_once('=') {
-                        Some((key, value)) => labels[key] == value,
-                        None => !labels[term].is_null(),
-                    })
-        };
-        let items: Vec<_> =
-            self.objects.iter().filter(|(path, _)| path.contains("/secrets/")).map(|(_, secret)| secret).collect();
-        json!({"metadata": {}, "items": items.into_iter().filter(fits).collect::<Vec<_>>()})
+            if selects_records {
+                return labels["purlin.dev/record"] != "part";
+            }
+            selector.split(',').all(|term| match term.split_once('=') {
+                Some((key, value)) => labels[key] == value,
+                None => !labels[term].is_null(),
+            })
+        });
+        json!({"metadata": {}, "items": selected.collect::<Vec<_>>()})
     }
 }
 

@@ -11,7 +11,6 @@ mod job;
 mod lock;
 mod origin;
 mod program;
-mod requirement;
 mod signature;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +32,36 @@ pub use error::InstallError;
 pub use fetch::Credentials;
 pub use hash::Hash;
 pub use lock::{LOCK_FILE, LockFile, LockedProvider, TERRAFORM_LOCK_FILE};
-pub use requirement::{Package, Requirement};
+
+/// A provider to install, with the acceptable versions and packages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Requirement {
+    /// The name by which earlier installations are found without a lock file.
+    pub name: Arc<str>,
+    /// The address, `HOST/NAMESPACE/TYPE`.
+    pub source: Arc<str>,
+    /// The version constraint; empty for any version.
+    pub version: Arc<str>,
+    pub package: Package,
+    /// Accepted checksums of the package, `zh:...` or `h1:...`; if empty, those that the origin provides.
+    pub checksums: Vec<Arc<str>>,
+}
+
+/// Where the package comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Package {
+    /// The registry in the address.
+    #[default]
+    Registry,
+    /// A local executable or directory.
+    Path(Arc<str>),
+    /// A directory with the layout of Terraform's filesystem mirror.
+    FilesystemMirror(Arc<str>),
+    /// The URL of a server with Terraform's network mirror protocol.
+    NetworkMirror(Arc<str>),
+    /// A template for the name of an OCI repository with the layout of OpenTofu's OCI mirrors.
+    OciMirror(Arc<str>),
+}
 
 /// The options of an [`Installer`].
 #[derive(Clone, Debug)]
@@ -56,14 +84,9 @@ pub struct InstallOptions {
 impl InstallOptions {
     /// Reads `PURLIN_PLUGIN_CACHE`, `PURLIN_PLUGIN_DIR` and `TF_TOKEN_*`.
     pub fn from_environment() -> Self {
-        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let user = || {
-            let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
-            cache.unwrap_or_else(std::env::temp_dir).join("purlin").join("providers")
-        };
         let dirs = std::env::var_os("PURLIN_PLUGIN_DIR").unwrap_or_default();
         Self {
-            cache: folder("PURLIN_PLUGIN_CACHE").unwrap_or_else(user),
+            cache: folder("PURLIN_PLUGIN_CACHE").unwrap_or_else(user_cache),
             plugin_dirs: std::env::split_paths(&dirs).filter(|dir| !dir.as_os_str().is_empty()).collect(),
             credentials: Credentials::from_environment(),
             roots: Vec::new(),
@@ -72,6 +95,16 @@ impl InstallOptions {
             installed: None,
         }
     }
+}
+
+/// The folder that a variable names.
+fn folder(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn user_cache() -> PathBuf {
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("purlin").join("providers")
 }
 
 #[derive(Debug)]

@@ -43,8 +43,8 @@ pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
 pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};
 pub use messages::{
-    ApplyResourceChange, ApplyResourceChangeResponse, Capabilities, Deferred, DynamicValue,
-    GenerateResourceConfigResponse, Identity, IdentityAttribute, IdentitySchema, ImportResourceState,
+    ApplyResourceChange, ApplyResourceChangeResponse, CallFunctionResponse, Capabilities, Deferred, DynamicValue,
+    FunctionError, GenerateResourceConfigResponse, Identity, IdentityAttribute, IdentitySchema, ImportResourceState,
     ImportResourceStateResponse, ImportedObject, MoveResourceState, MoveResourceStateResponse, PlanResourceChange,
     PlanResourceChangeResponse, RawState, ReadDataSourceResponse, ReadResource, ReadResourceResponse,
     UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
@@ -53,7 +53,7 @@ pub use observer::Observer;
 pub use orphans::end_orphans;
 pub use pool::{Lease, Place, PlaceLimits, Pool, PoolKey, PoolOptions, RESERVATION};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
-pub use schema::{InvalidSchema, ProviderSchema};
+pub use schema::{Function, InvalidSchema, Parameter, ProviderSchema};
 
 /// The version of the provider protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use semver::{Prerelease, Version};
+use semver::Prerelease;
+pub use semver::Version;
 
 /// Conditions that a version must all satisfy. The empty list allows every release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

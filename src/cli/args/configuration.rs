@@ -1,8 +1,11 @@
-//! The arguments of the commands for configurations of Terraform: `init`, `output`, `fmt` and `providers`.
+//! The arguments of the commands for configurations of Terraform: `init`, `output`, `show`, `console`, `fmt`,
+//! `providers` and `migrate`.
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
+
+use super::{FileArgs, Format, TargetArgs, VariableArgs};
 
 #[derive(Debug, Args)]
 pub struct InitArgs {
@@ -14,12 +17,8 @@ pub struct InitArgs {
     /// Whether the lock file is written.
     #[arg(long, value_enum, value_name = "MODE", default_value_t = LockFileMode::Write, conflicts_with = "upgrade")]
     pub lockfile: LockFileMode,
-    /// The value of a variable, of which sources of modules can be made. Can be repeated.
-    #[arg(long = "var", value_name = "NAME=VALUE", hide_short_help = true)]
-    pub variables: Vec<String>,
-    /// A file with values of variables. Can be repeated.
-    #[arg(long = "var-file", value_name = "FILE", hide_short_help = true)]
-    pub variable_files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub variables: VariableArgs,
     /// A directory of provider packages in the layout of a Terraform filesystem mirror. It takes precedence over all
     /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
     #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
@@ -86,6 +85,30 @@ pub struct OutputArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// A plan file of `purlin plan --out` [default: the recorded objects are shown]
+    #[arg(value_name = "PLANFILE", conflicts_with_all = ["filenames", "state", "context", "namespace"])]
+    pub plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Show unchanged attributes, all attributes of destroyed objects, and long values.
+    #[arg(long)]
+    pub full: bool,
+    /// The output format.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+    /// As `-o json`.
+    #[arg(long, conflicts_with = "output")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ConsoleArgs {
+    #[command(flatten)]
+    pub files: FileArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct FmtArgs {
     /// Files and directories, or `-` for standard input [default: the working directory]
     #[arg(value_name = "FILE|DIR|-")]
@@ -105,4 +128,24 @@ pub struct FmtArgs {
     /// Whether the names of the files that are not formatted are printed.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, default_value_t = true)]
     pub list: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MigrateArgs {
+    /// The directory of the configuration [default: the working directory]
+    #[arg(short = 'f', long = "filename", visible_alias = "config", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// The Terraform or OpenTofu state (format version 4), or `-` for standard input [default: `terraform.tfstate` in the
+    /// directory]
+    #[arg(long, value_name = "FILE|-")]
+    pub state: Option<PathBuf>,
+    /// The state file to write the records to.
+    #[arg(long, value_name = "FILE", default_value = "purlin.db")]
+    pub records: PathBuf,
+    #[command(flatten)]
+    pub variables: VariableArgs,
+    /// A directory of provider packages in the layout of a Terraform filesystem mirror. It takes precedence over all
+    /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
+    #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
+    pub plugin_dirs: Vec<PathBuf>,
 }

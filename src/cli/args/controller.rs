@@ -106,8 +106,8 @@ impl From<LogFormat> for telemetry::LogFormat {
 }
 
 fn memory(text: &str) -> Result<u64, String> {
-    let malformed = || format!("`{text}` is not a memory limit (write `64Mi` or more, with a unit such as Mi or Gi)");
-    Provider::memory(text).ok_or_else(malformed)
+    Provider::memory(text)
+        .ok_or_else(|| format!("`{text}` is not a memory limit (write `64Mi` or more, with a unit such as Mi or Gi)"))
 }
 
 fn listening(text: &str) -> Result<Listening, String> {
@@ -124,26 +124,31 @@ fn listening(text: &str) -> Result<Listening, String> {
 
 /// Parses a duration as Go and Kubernetes write it: `15s`, `1m30s`, `250ms`, `2h`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let malformed = || format!("`{text}` is not a duration (write `15s`, `1m30s`, `250ms` or `2h`)");
+    parse_duration(text)
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| format!("`{text}` is not a duration (write `15s`, `1m30s`, `250ms` or `2h`)"))
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(malformed)?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
         let (number, tail) = rest.split_at(digits);
-        let number: u64 = number.parse().map_err(|_| malformed())?;
+        let number: u64 = number.parse().ok()?;
         let unit_end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_end);
         let part = match unit {
-            "ms" => Some(Duration::from_millis(number)),
-            "s" => Some(Duration::from_secs(number)),
-            "m" => number.checked_mul(60).map(Duration::from_secs),
-            "h" => number.checked_mul(3600).map(Duration::from_secs),
-            _ => None,
+            "ms" => Duration::from_millis(number),
+            "s" => Duration::from_secs(number),
+            "m" => Duration::from_secs(number.checked_mul(60)?),
+            "h" => Duration::from_secs(number.checked_mul(3600)?),
+            _ => return None,
         };
-        total = part.and_then(|part| total.checked_add(part)).ok_or_else(malformed)?;
+        total = total.checked_add(part)?;
         rest = tail;
     }
-    if total.is_zero() { Err(malformed()) } else { Ok(total) }
+    Some(total)
 }
 
 #[cfg(test)]

@@ -146,6 +146,20 @@ examples! {
   # Use one of them in a script
   curl \"$(purlin output -raw url)\"";
 
+    SHOW: "
+  # Show a saved plan
+  purlin show shop.plan
+
+  # Show all recorded objects
+  purlin show --state shop.db";
+
+    CONSOLE: "
+  # Try expressions in the directory of a configuration
+  purlin console
+
+  # Use the value of one in a script
+  echo 'join(\",\", aws_subnet.private[*].id)' | purlin console";
+
     MIGRATE: "
   # Take the objects of terraform.tfstate over, in the directory of their configuration
   purlin migrate

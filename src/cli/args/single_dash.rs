@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{ArgAction, Command};
 
 /// Gives long options their second dash. Words that are no long option of the command stay as they are.
 pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>, command: &Command) -> Vec<OsString> {
@@ -59,10 +59,9 @@ impl<'a> LongOption<'a> {
     fn of(text: &'a str, command: &Command) -> Option<Self> {
         let given = name(text)?;
         let (name, value) = given.split_once('=').map_or((given, None), |(name, value)| (name, Some(value)));
-        let named = |arg: &&Arg| {
+        let arg = command.get_arguments().find(|arg| {
             arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
-        };
-        let arg = command.get_arguments().find(named)?;
+        })?;
         let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
         match value {
             Some("true") if is_flag => Some(Self::Flag { name, is_set: true }),

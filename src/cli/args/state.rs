@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Format, StateExportArgs, TargetArgs, examples, hide_file_options};
+use super::{Format, TargetArgs, examples, hide_file_options};
 use model::{Address, DeposedKey};
 
 #[derive(Debug, Subcommand)]
@@ -101,6 +101,29 @@ pub struct StateMoveArgs {
     pub to: String,
     #[command(flatten)]
     pub target: TargetArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct StateExportArgs {
+    /// Export a Terraform and OpenTofu state (format version 4). Required, because it is the only format.
+    #[arg(long, required = true)]
+    pub terraform: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Write to this file, which must not exist. It contains sensitive values and is readable only by you.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// The state that the export is to replace. The export continues it: with its data sources and lineage, and the next
+    /// serial.
+    #[arg(long, value_name = "FILE")]
+    pub base: Option<PathBuf>,
+    /// The lineage of the existing state, if the export continues one [default: that of --base, of the state that was taken over, or a new lineage]
+    #[arg(long, value_name = "UUID")]
+    pub lineage: Option<String>,
+    /// The serial of the state. It must be greater than that of the existing state [default: the next one after --base,
+    /// after the state that was taken over, or 1]
+    #[arg(long, value_name = "N")]
+    pub serial: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -14,23 +14,28 @@ use runtime::store::secrets::{Family, RetryPolicy, Secrets};
 use runtime::store::{ClusterJournal, ResourceMeta, ResourceView, UnreadableRecord};
 
 pub struct ClusterEditor {
-    pub(super) namespace: Arc<str>,
-    pub(super) secrets: Secrets,
-    pub(super) resources: Api<Resource>,
-    pub(super) recorded: BTreeSet<Address>,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) secrets: Secrets,
+    pub(crate) resources: Api<Resource>,
+    pub(crate) recorded: BTreeSet<Address>,
+    /// The instances whose record cannot be read.
+    pub(crate) unreadable: BTreeSet<Address>,
     /// The instances in the indexes of families.
-    pub(super) indexed: BTreeSet<Address>,
+    pub(crate) indexed: BTreeSet<Address>,
 }
 
-/// The records and indexes that were read at the start of the command.
+/// What the controller would know: the records and indexes that were read at the start of the command, and a Resource.
 struct RecordSnapshot {
+    /// The addresses with a record, also with one that cannot be read.
     recorded: BTreeSet<Address>,
     indexed: BTreeSet<Address>,
+    /// Without it, an index that was lost looks like one that never was.
+    resource: Option<(Arc<str>, ResourceMeta)>,
 }
 
 impl ResourceView for RecordSnapshot {
-    fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
-        None
+    fn metadata(&self, _: &str, name: &str) -> Option<ResourceMeta> {
+        self.resource.as_ref().filter(|(known, _)| **known == *name).map(|(_, meta)| meta.clone())
     }
 
     fn recorded(&self, _: &str, name: &str) -> Vec<InstanceKey> {
@@ -84,9 +89,9 @@ impl ClusterEditor {
 
     /// Writes the index of a new family. An index that lists the same instances is no error.
     pub async fn create_index(&self, name: Arc<str>, instances: BTreeSet<Address>) -> anyhow::Result<()> {
-        let found = self.secrets.get_family(&self.namespace, &name, RetryPolicy::SHORT).await;
-        let found = found.map_err(|failure| record_error(&failure))?;
-        if found.is_some_and(|found| found.instances == instances) {
+        let family = self.secrets.get_family(&self.namespace, &name, RetryPolicy::SHORT).await;
+        let family = family.map_err(|failure| record_error(&failure))?;
+        if family.is_some_and(|family| family.instances == instances) {
             return Ok(());
         }
         let (namespace, uid) = (self.namespace.clone(), Arc::default());
@@ -114,8 +119,7 @@ impl ClusterEditor {
         let resources = &self.resources;
         let (old, new) = (resources.get_opt(&from.name).await, resources.get_opt(&to.name).await);
         let (old, new) = (old.map_err(with_hint)?, new.map_err(with_hint)?);
-        let deleting = |resource: &Resource| resource.metadata.deletion_timestamp.is_some();
-        let Some(new) = new.filter(|new| !deleting(new)) else {
+        let Some(new) = new.filter(|new| new.metadata.deletion_timestamp.is_none()) else {
             let hint = "apply its manifest first, with `spec.suspend: true`, so that no object is created for it";
             return Err(Failure::hinted(format!("there is no Resource `{}`", to.name), hint));
         };
@@ -124,7 +128,8 @@ impl ClusterEditor {
                 format!("`{from}` has type `{}`, but `{to}` has type `{}`", record.type_name, new.spec.type_name);
             return Err(Failure::hinted(what, "move the object to an address of the same type"));
         }
-        if old.is_some_and(|old| from.name != to.name && !deleting(&old) && !is_suspended(&old)) {
+        let old = old.filter(|old| old.metadata.deletion_timestamp.is_none());
+        if old.is_some_and(|old| from.name != to.name && !is_suspended(&old)) {
             let hint = format!(
                 "suspend it with `purlin suspend {}`, or delete it; otherwise it creates another object",
                 from.name
@@ -164,19 +169,19 @@ impl ClusterEditor {
         let resource = self.resources.get_opt(&address.name).await.map_err(with_hint)?;
         let family = self.secrets.get_family(&self.namespace, &address.name, RetryPolicy::SHORT).await;
         let family = family.map_err(|failure| record_error(&failure))?;
-        let lacks_record = |listed: &&Address| !self.recorded.contains(*listed);
-        let listed: Vec<&Address> = family.iter().flat_map(|family| &family.instances).filter(lacks_record).collect();
-        if listed.contains(&address) {
+        let instances = family.iter().flat_map(|family| &family.instances);
+        let unrecorded: Vec<&Address> = instances.filter(|instance| !self.recorded.contains(*instance)).collect();
+        if unrecorded.contains(&address) {
             return Ok(vec![address.clone()]);
         }
-        if address.key == InstanceKey::None && !listed.is_empty() {
-            return Ok(listed.into_iter().cloned().collect());
+        if address.key == InstanceKey::None && !unrecorded.is_empty() {
+            return Ok(unrecorded.into_iter().cloned().collect());
         }
         let is_marked = resource.is_some_and(|resource| !resource.annotation(api::RECORD).is_empty());
-        let others = || self.recorded.iter().filter(|other| other.name == address.name);
-        let had_index = others().any(|other| other.key != InstanceKey::None);
+        let recorded: Vec<&Address> = self.recorded.iter().filter(|recorded| recorded.name == address.name).collect();
+        let had_index = recorded.iter().any(|instance| instance.key != InstanceKey::None);
         let is_index_lost = family.map_or(had_index, |family| family.rebuilt);
-        let is_missing = is_marked && (others().next().is_none() || is_index_lost);
+        let is_missing = is_marked && (recorded.is_empty() || is_index_lost);
         Ok(is_missing.then(|| address.clone()).into_iter().collect())
     }
 
@@ -184,7 +189,7 @@ impl ClusterEditor {
     /// as never created. An index that was lost counts as complete afterwards.
     pub async fn forget_missing(&self, missing: &Address) -> anyhow::Result<()> {
         let resource = self.resources.get_opt(&missing.name).await.map_err(with_hint)?;
-        let (journal, uid) = self.journal(resource.as_ref());
+        let (journal, uid) = self.journal(missing, resource.as_ref());
         let released = journal.release_missing(&self.namespace, missing, &uid).await;
         released.map_err(|failure| record_error(&failure))
     }
@@ -192,14 +197,19 @@ impl ClusterEditor {
     /// Removes an instance from the index of its family. For the last instance, also removes the finalizer and
     /// annotation.
     async fn release(&self, address: &Address, of: Option<&Resource>) -> anyhow::Result<()> {
-        let (journal, uid) = self.journal(of);
+        let (journal, uid) = self.journal(address, of);
         journal.release(&self.namespace, address, &uid).await.map_err(|failure| record_error(&failure))
     }
 
-    /// A journal for one write, and the UID of the Resource.
-    fn journal(&self, of: Option<&Resource>) -> (ClusterJournal, Arc<str>) {
+    /// A journal for one write about an address, and the UID of its Resource.
+    fn journal(&self, address: &Address, of: Option<&Resource>) -> (ClusterJournal, Arc<str>) {
         let uid = of.and_then(|resource| resource.metadata.uid.as_deref()).unwrap_or_default().into();
-        let view = RecordSnapshot { recorded: self.recorded.clone(), indexed: self.indexed.clone() };
+        let meta = of.map(|resource| ResourceMeta::of(&resource.metadata, |text| text.into()));
+        let view = RecordSnapshot {
+            recorded: self.recorded.union(&self.unreadable).cloned().collect(),
+            indexed: self.indexed.clone(),
+            resource: meta.map(|meta| (Arc::clone(&address.name), meta)),
+        };
         (ClusterJournal::new(self.secrets.clone(), Arc::new(view)), uid)
     }
 }

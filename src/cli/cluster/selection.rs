@@ -42,13 +42,15 @@ impl Selection {
         let Connection { client, namespace, .. } = connection;
         let namespace = (!choice.all_namespaces).then_some(namespace);
         let mut chosen = Self { client, namespace, labels: choice.selector.clone(), objects: BTreeMap::new() };
-        let all = chosen.list().await?;
-        chosen.require_namespace(all.is_empty()).await?;
-        if let Some(missing) = choice.names.iter().find(|name| !all.iter().any(|one| one.name_any() == **name)) {
-            return Err(not_found(&Address::single(missing.as_str())));
+        let mut resources = chosen.list().await?;
+        chosen.require_namespace(resources.is_empty()).await?;
+        for name in &choice.names {
+            if !resources.iter().any(|resource| resource.name_any() == *name) {
+                return Err(not_found(&Address::single(name.as_str())));
+            }
         }
-        let is_chosen = |one: &Resource| choice.names.is_empty() || choice.names.contains(&one.name_any());
-        chosen.objects = all.into_iter().filter(is_chosen).map(|one| (key(&one), one)).collect();
+        resources.retain(|resource| choice.names.is_empty() || choice.names.contains(&resource.name_any()));
+        chosen.objects = resources.into_iter().map(|resource| (key(&resource), resource)).collect();
         Ok(chosen)
     }
 
@@ -64,9 +66,9 @@ impl Selection {
 
     async fn list(&self) -> anyhow::Result<Vec<Resource>> {
         let params = self.labels.iter().fold(ListParams::default(), |params, labels| params.labels(labels));
-        let mut all = list_all(&self.api::<Resource>(), &params).await?;
-        all.extend(list_all(&self.api::<DataSource>(), &params).await?.iter().map(as_resource));
-        Ok(all)
+        let mut resources = list_all(&self.api::<Resource>(), &params).await?;
+        resources.extend(list_all(&self.api::<DataSource>(), &params).await?.iter().map(as_resource));
+        Ok(resources)
     }
 
     /// An empty list can mean that the namespace does not exist: the API server does not say so.
@@ -119,7 +121,7 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
     let config = labels.iter().fold(watcher::Config::default(), |config, labels| config.labels(labels));
-    let seen = move |event: watcher::Result<Event<K>>| match event {
+    let seen = watcher(api, config).filter_map(move |event| std::future::ready(match event {
         Ok(Event::InitApply(object) | Event::Apply(object)) => Some(Ok(Seen::Object(Box::new(shown(&object))))),
         Ok(Event::Delete(object)) => Some(Ok(Seen::Deleted(key(&shown(&object))))),
         Err(watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) if matches!(&error, kube::Error::Api(status) if status.is_forbidden()) =>
@@ -129,6 +131,6 @@ where
         }
         // The watch goes on after other errors.
         Ok(Event::Init | Event::InitDone) | Err(_) => None,
-    };
-    watcher(api, config).filter_map(move |event| std::future::ready(seen(event))).boxed()
+    }));
+    seen.boxed()
 }

@@ -7,6 +7,7 @@ use crate::cli::args::{ApplyArgs, DestroyArgs, Format, RunArgs, TargetArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::failures::LastFailures;
 use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
+use crate::cli::json::{self, OutputsEvent};
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, limits, require_yes_for_json};
 use crate::cli::output::Console;
@@ -15,12 +16,11 @@ use crate::cli::progress::Reporter;
 use crate::cli::run::RunResults;
 use crate::cli::saved::SavedPlan;
 use crate::cli::signals::ShutdownMode;
-use crate::cli::{run, show};
+use crate::cli::{init, run, show};
 use engine::load::{Config, Output};
 use engine::plan::Mode;
 use engine::plan::render::Detail;
 use engine::plan::render::summary::Counts;
-use model::Address;
 use runtime::execute::{self, Limits, Run, Summary};
 use runtime::store::{RecordedConfiguration, StateFile};
 
@@ -56,23 +56,19 @@ async fn carry_out(
     if purpose.mode == Mode::Destroy {
         local::require_state_file(files)?;
     }
+    if !init::install_missing(files, console).await? {
+        return Ok(Exit::Problems);
+    }
     let Some(mut session) = local::open_and_recover(files, planning.limits, doing.yes, console).await? else {
         return Ok(Exit::Problems);
     };
     loop {
         let planned = session.inputs.plan(&session.engine, planning, purpose.clone()).await?;
         if planned.config.program.is_none() || planned.destroys {
-            let (destroyed, state) = (planned.destroys.then(|| session.inputs.clone()), Arc::clone(&session.state));
-            let exit = confirm_and_apply(session, planned, doing, doing.yes, &mut Readings::new(), console).await?;
-            if let Some(inputs) = destroyed
-                && state.load_all()?.records.is_empty()
-            {
-                record_outputs(&state, &inputs, &[])?;
-            }
-            return Ok(exit);
+            return without_outputs(session, planned, doing, doing.yes, console).await;
         }
         let (config, inputs) = (Arc::clone(&planned.config), session.inputs.clone());
-        let mut readings = planned.plan.readings.clone();
+        let mut readings: Readings = planned.plan.readings().collect();
         let (engine, state) = (Arc::clone(&session.engine), Arc::clone(&session.state));
         let goes_on = planned.has_steps() && planned.plan.is_deferred();
         let exit = confirm_and_apply(session, planned, doing, doing.yes, &mut readings, console).await?;
@@ -85,6 +81,23 @@ async fn carry_out(
         finish(&state, &config, &inputs, &readings, doing, console)?;
         return Ok(exit);
     }
+}
+
+/// Carries a plan out after which there are no outputs: the outputs that it removes are no longer recorded.
+async fn without_outputs(
+    session: Session,
+    planned: PlanResult,
+    doing: &RunArgs,
+    consent: bool,
+    console: Console,
+) -> anyhow::Result<Exit> {
+    let removes = planned.destroys && !planned.outputs.is_empty();
+    let removed = removes.then(|| (session.inputs.clone(), Arc::clone(&session.state)));
+    let exit = confirm_and_apply(session, planned, doing, consent, &mut Readings::new(), console).await?;
+    if let Some((inputs, state)) = removed.filter(|_| matches!(exit, Exit::Success | Exit::Changes)) {
+        record_outputs(&state, &inputs, &[])?;
+    }
+    Ok(exit)
 }
 
 /// Records the outputs of a Terraform configuration for `purlin output`, unless they are the same.
@@ -110,10 +123,10 @@ async fn apply_saved(
     let session = local::open_for_saved_plan(&files, limits, console, |inputs| saved.check(inputs)).await?;
     let planned = saved.restore(&session.engine, &session.inputs).await?;
     if planned.config.program.is_none() || planned.destroys {
-        return confirm_and_apply(session, planned, doing, true, &mut Readings::new(), console).await;
+        return without_outputs(session, planned, doing, true, console).await;
     }
     let (config, inputs, state) = (Arc::clone(&planned.config), session.inputs.clone(), Arc::clone(&session.state));
-    let mut readings = planned.plan.readings.clone();
+    let mut readings: Readings = planned.plan.readings().collect();
     let exit = confirm_and_apply(session, planned, doing, true, &mut readings, console).await?;
     finish(&state, &config, &inputs, &readings, doing, console)?;
     Ok(exit)
@@ -131,12 +144,20 @@ fn finish(
     let recorded = state.load_all()?.records;
     let outputs = outputs::recorded(config, &recorded, readings, &inputs.namespace);
     record_outputs(state, inputs, &outputs)?;
-    if doing.output == Format::Text {
-        let mut text = console.text();
-        outputs::write(&outputs, &mut text);
-        console.print(&text)?;
+    match doing.output {
+        Format::Text => {
+            let mut text = console.text();
+            outputs::write(&outputs, &mut text);
+            console.print(&text)
+        }
+        Format::Json => {
+            // While one of them is not known, none is recorded.
+            let Some(known) = outputs::to_state(&outputs) else { return Ok(()) };
+            let stored = outputs::from_state(&known).map_err(anyhow::Error::msg)?;
+            let event = OutputsEvent::new(&stored)?;
+            console.result(|out| json::write_line(out, &event))
+        }
     }
-    Ok(())
 }
 
 /// Shows a plan, asks for confirmation if needed, and walks it. What steps read of data sources is added to `readings`.
@@ -202,8 +223,8 @@ async fn confirm_and_apply(
 fn last_failures(inputs: &Inputs, planned: &PlanResult) -> LastFailures {
     let mut failures = LastFailures::new(inputs.failures.clone());
     if !planned.refresh_only {
-        let covers = |address: &Address, is_listed| is_listed || !inputs.recorded.contains_key(address);
-        failures.planned(&planned.plan.changes, covers);
+        failures
+            .planned(planned.plan.changes(), |address, is_listed| is_listed || !inputs.recorded.contains_key(address));
     }
     failures
 }
@@ -219,7 +240,7 @@ fn confirmed(planned: &PlanResult, console: Console) -> anyhow::Result<bool> {
 /// The question before a plan is applied, which says what the plan leaves out.
 fn question(planned: &PlanResult) -> String {
     let question = "Do you want to apply these changes?";
-    match Counts::of(&planned.plan.changes, &planned.diagnostics).left_out() {
+    match Counts::of(planned.plan.changes(), &planned.diagnostics).left_out() {
         Some(left_out) => format!("The plan is partial: {left_out}. {question}"),
         None => question.to_owned(),
     }
@@ -246,7 +267,7 @@ async fn walk(
     let scope = inputs.addresses();
     // The run is abandoned at the end.
     let mut run = Run::new(engine, inputs.config.namespace.clone(), inputs.recorded);
-    reporter.planned(&planned.plan.changes);
+    reporter.planned(planned.plan.changes());
     let shown = reporter.expect_steps(planned.graph.len()) + planned.moves.len();
     let adoption = planned.adoption(scope, inputs.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
@@ -275,8 +296,7 @@ fn summary_line(result: WalkResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::plan::Plan;
-    use model::{Action, Change, Diagnostic, Reason};
+    use model::{Action, Address, Change, Diagnostic, Reason};
 
     #[test]
     fn the_question_says_what_a_partial_plan_leaves_out() {
@@ -290,7 +310,7 @@ mod tests {
         let waits = blocked(&b, Reason::DependencyNotReady, vec![a.clone()]);
         let changes = vec![error, waits, Change::plain(c, "t", Action::Create)];
         let diagnostics = vec![Diagnostic::error(&a, Reason::InvalidManifest, "broken")];
-        let partial = PlanResult { plan: Plan { changes, ..Plan::default() }, diagnostics, ..PlanResult::default() };
+        let partial = PlanResult::of_changes(changes, diagnostics);
         let asked = "The plan is partial: 1 object has errors, 1 object waits for others. Do you want to apply these \
                      changes?";
         assert_eq!(question(&partial), asked);

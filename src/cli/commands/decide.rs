@@ -12,11 +12,12 @@ use crate::cli::inputs::PlanResult;
 use crate::cli::options::{Cluster, Target};
 use crate::cli::output::Console;
 use crate::cli::show;
-use api::PlanObject;
+use api::{PlanObject, RawObject};
 use controller::ui::decision::{self, Decision};
 use engine::plan::approval::noun;
+use engine::plan::approval::shown::provable;
+use engine::plan::published;
 use engine::plan::render::Detail;
-use engine::plan::{Plan, published};
 use model::kube_names::is_name;
 use process::request_error;
 
@@ -37,7 +38,7 @@ pub async fn reject(args: DecisionArgs, console: Console) -> anyhow::Result<Exit
 async fn decide(args: DecisionArgs, decision: Decision, console: Console) -> anyhow::Result<Exit> {
     let target = require_cluster(&args)?;
     let (client, namespace) = cluster::client(&target, console).await?;
-    let plans: Api<PlanObject> = Api::namespaced(client.clone(), &namespace);
+    let plans: Api<RawObject<PlanObject>> = Api::namespaced(client.clone(), &namespace);
     let hint = format!("`kubectl -n {namespace} get pplan` lists them");
     let Some(name) = plan_name(&args.name) else {
         return Err(Failure::hinted(format!("`{}` is not the name of a Plan", args.name), hint));
@@ -79,29 +80,40 @@ fn plan_name(text: &str) -> Option<&str> {
 }
 
 /// The Plan, with what it shows if the controller writes it soon.
-async fn observed(plans: &Api<PlanObject>, name: &str) -> Result<Option<PlanObject>, kube::Error> {
-    let is_observed = |plan: Option<&PlanObject>| {
-        let is_new = |plan: &PlanObject| plan.spec.digest.is_some() && plan.status.is_none();
-        !plan.is_some_and(is_new)
-    };
-    let plan = plans.get_opt(name).await?;
-    if is_observed(plan.as_ref()) {
+async fn observed(plans: &Api<RawObject<PlanObject>>, name: &str) -> Result<Option<PlanObject>, kube::Error> {
+    let plan = controller::approvals::get(plans, name).await?;
+    if !plan.as_ref().is_some_and(is_new) {
         return Ok(plan);
     }
+    let observed = await_condition(plans.clone(), name, |plan: Option<&RawObject<PlanObject>>| {
+        !plan.and_then(|plan| plan.plan().ok()).is_some_and(|plan| is_new(&plan))
+    });
     // Without its status, the Plan is not approved.
-    let _ = tokio::time::timeout(UNSEEN, await_condition(plans.clone(), name, is_observed)).await;
-    plans.get_opt(name).await
+    let _ = tokio::time::timeout(UNSEEN, observed).await;
+    controller::approvals::get(plans, name).await
+}
+
+fn is_new(plan: &PlanObject) -> bool {
+    plan.spec.digest.is_some() && plan.status.is_none()
 }
 
 /// Shows the planned changes in full, because a user decides about all of them, or what is known of changes that are not due.
+/// Nothing is shown that nothing can prove.
 fn show_changes(plan: &PlanObject, console: Console) -> anyhow::Result<()> {
-    let status = plan.status.clone().unwrap_or_default();
+    let status = published::unpack(plan.status.clone().unwrap_or_default());
+    // A Plan that shows something else was refused before.
+    let (status, coverage) = provable(&plan.spec, status).unwrap_or_default();
     if status.result.is_some() {
         let (changes, diagnostics) = published::read(&status);
-        let not_shown = published::not_shown(&status);
-        let planned = PlanResult { plan: Plan { changes, ..Plan::default() }, diagnostics, ..PlanResult::default() };
-        show::plan(&planned, Detail { full: true }, console)?;
-        not_shown.iter().for_each(|sentence| console.notice(sentence));
+        let not_shown = published::not_shown(&status).into_iter().chain(coverage.sentences());
+        // What is left out is no reason to say that there are no changes.
+        if changes.is_empty() {
+            console.lines("The Plan does not show its changes.\n")?;
+        } else {
+            let planned = PlanResult::of_changes(changes, diagnostics);
+            show::plan(&planned, Detail { full: true }, console)?;
+        }
+        not_shown.for_each(|sentence| console.notice(&sentence));
         return Ok(());
     }
     let digest = plan.spec.digest.as_deref().unwrap_or_default();

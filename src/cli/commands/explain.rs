@@ -1,12 +1,13 @@
 //! `purlin explain NAME`: explains the state of an object, what it waits for, and what happens next.
 
 use crate::cli::args::ExplainArgs;
+use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
 use crate::cli::options::{Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::report::{self, ObjectReport};
-use crate::cli::{cluster, inspect};
+use crate::cli::view::View;
 use model::{Action, Address, InstanceKey, Reason, Tone};
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
         Target::Files(files) => {
             let planning = Planning::refreshing(&args.refreshing);
             let sources_given = !files.sources.is_empty();
-            let view = inspect::view(Target::Files(files), planning.limits, console).await?;
+            let view = View::open(Target::Files(files), planning.limits, console).await?;
             let planned = if sources_given {
                 Some(view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?)
             } else {
@@ -45,7 +46,7 @@ fn require_instance(resource: &api::Resource, address: &Address) -> anyhow::Resu
         Some(instances) => format!("`{}` has {} instances", address.name, instances.desired.unwrap_or_default()),
     };
     let is_known = instances.is_some_and(|instances| {
-        let is_troubled = instances.troubled.iter().any(|one| one.address == address.to_string());
+        let is_troubled = instances.troubled.iter().any(|instance| instance.address == address.to_string());
         let within = match (&address.key, instances.desired) {
             (InstanceKey::Index(index), Some(desired)) => *index < desired,
             _ => true,
@@ -58,10 +59,10 @@ fn require_instance(resource: &api::Resource, address: &Address) -> anyhow::Resu
 fn explain_objects(name: &str, inputs: &Inputs, planned: Option<&PlanResult>, console: Console) -> anyhow::Result<()> {
     let config = planned.map_or(&inputs.config, |planned| &planned.config);
     // The plan contains a family itself only if its instances are unknown.
-    let changes = planned.iter().flat_map(|planned| planned.plan.changes.iter().map(|change| &change.address));
+    let changes = planned.iter().flat_map(|planned| planned.plan.changes().map(|change| &change.address));
     let objects = config.instances.keys().chain(inputs.recorded.keys()).chain(inputs.failures.keys()).chain(changes);
-    let all: BTreeSet<Address> = objects.cloned().collect();
-    let selected: Vec<Address> = all.into_iter().filter(|address| matches_name(name, address)).collect();
+    let addresses: BTreeSet<Address> = objects.cloned().collect();
+    let selected: Vec<Address> = addresses.into_iter().filter(|address| matches_name(name, address)).collect();
     if let Some(family) = config.families.get(name).filter(|_| selected.is_empty()) {
         let why = if family.is_disabled() { Reason::Disabled } else { Reason::NoInstances };
         let mut text = console.text();
@@ -77,9 +78,9 @@ fn explain_objects(name: &str, inputs: &Inputs, planned: Option<&PlanResult>, co
         return Err(Failure::hinted(format!("there is no object `{name}`"), hint));
     }
     // Of a large family, instances with changes come first.
-    let unchanged = |address: &&Address| planned.is_some_and(|planned| is_unchanged(planned, address));
-    let (rest, mut shown): (Vec<&Address>, Vec<&Address>) =
-        selected.iter().partition(|address| selected.len() > report::MAX_ITEMS && unchanged(address));
+    let (rest, mut shown): (Vec<&Address>, Vec<&Address>) = selected.iter().partition(|address| {
+        selected.len() > report::MAX_ITEMS && planned.is_some_and(|planned| is_unchanged(planned, address))
+    });
     let room = report::MAX_ITEMS.saturating_sub(shown.len());
     shown.extend(rest.iter().take(room));
     shown.truncate(report::MAX_ITEMS);
@@ -103,6 +104,6 @@ fn explain_objects(name: &str, inputs: &Inputs, planned: Option<&PlanResult>, co
 
 /// Whether the plan changes neither an object nor its deposed objects.
 fn is_unchanged(planned: &PlanResult, address: &Address) -> bool {
-    let mut own = planned.plan.changes.iter().filter(|change| change.address == *address);
-    own.all(|change| change.action == Action::NoOp)
+    let mut changes = planned.plan.objects.get(address).into_iter().flat_map(|object| object.changes());
+    changes.all(|change| change.action == Action::NoOp)
 }

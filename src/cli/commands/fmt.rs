@@ -56,8 +56,7 @@ fn standard_input(args: &FmtArgs, console: Console) -> anyhow::Result<Exit> {
 
 /// Adds the files of a target: a file as it is named, or those of a directory with known endings. Hidden ones are left out.
 fn collect(target: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let failed = |error| Failure { message: format!("{}: {error}", target.display()), hint: None };
-    if !fs::metadata(target).map_err(failed)?.is_dir() {
+    if !fs::metadata(target).map_err(|error| failure(target, &error))?.is_dir() {
         let name = target.display().to_string();
         if !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
             let hint = format!("the files of configurations end in {}", ENDINGS.join(", "));
@@ -66,19 +65,14 @@ fn collect(target: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> anyhow::
         files.push(target.to_owned());
         return Ok(());
     }
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(target).map_err(failed)? {
-        entries.push(entry.map_err(failed)?);
-    }
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
+    for entry in entries(target).map_err(|error| failure(target, &error))? {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let path = if target == Path::new(".") { PathBuf::from(&name) } else { target.join(&name) };
         if name.starts_with('.') {
             continue;
         }
         // A link to a directory above would lead around in a circle.
-        if entry.file_type().map_err(failed)?.is_dir() {
+        if entry.file_type().map_err(|error| failure(target, &error))?.is_dir() {
             if recursive {
                 collect(&path, true, files)?;
             }
@@ -89,11 +83,20 @@ fn collect(target: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> anyhow::
     Ok(())
 }
 
+fn entries(directory: &Path) -> std::io::Result<Vec<fs::DirEntry>> {
+    let mut entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    Ok(entries)
+}
+
+fn failure(path: &Path, error: &std::io::Error) -> Failure {
+    Failure { message: format!("{}: {error}", path.display()), hint: None }
+}
+
 /// Formats a file. Returns whether it was not formatted.
 fn format_file(file: &Path, args: &FmtArgs, console: Console) -> anyhow::Result<bool> {
     let name = file.display().to_string();
-    let failed = |error: std::io::Error| Failure { message: format!("{name}: {error}"), hint: None };
-    let text = fs::read_to_string(file).map_err(failed)?;
+    let text = fs::read_to_string(file).map_err(|error| failure(file, &error))?;
     let formatted = formatted(&name, &text)?;
     if formatted == text {
         return Ok(false);
@@ -105,7 +108,7 @@ fn format_file(file: &Path, args: &FmtArgs, console: Console) -> anyhow::Result<
         console.result(|out| out.write_all(diff(&name, &text, &formatted).as_bytes()))?;
     }
     if args.write && !args.check {
-        fs::write(file, formatted).map_err(failed)?;
+        fs::write(file, formatted).map_err(|error| failure(file, &error))?;
     }
     Ok(true)
 }

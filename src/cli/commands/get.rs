@@ -6,14 +6,13 @@ use crate::cli::args::{Format, GetArgs};
 use crate::cli::cluster::selection::Selection;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
-use crate::cli::inspect;
 use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Choice, Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use model::{
-    Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record, RecordedObject, display_id,
-};
+use crate::cli::view::View;
+use api::conditions::{self, ConditionType};
+use model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record, display_id};
 use runtime::store::LastFailure;
 use serde::Serialize;
 
@@ -75,12 +74,15 @@ fn chosen(names: &[String], rows: Vec<Row>) -> anyhow::Result<Vec<Row>> {
 
 /// The places of the rows of a name or an address. For an instance without an own row, that of its family.
 fn places_of(name: &str, rows: &[Row]) -> Vec<usize> {
-    let matches = |row: &Row| row.address.parse::<Address>().is_ok_and(|address| matches_name(name, &address));
-    let family = name.parse::<Address>().ok().filter(|address| address.key != InstanceKey::None);
-    let of_family = |row: &Row| row.stands_for_many && family.as_ref().is_some_and(|one| *one.name == *row.address);
-    let alone = rows.iter().any(matches);
-    let is_meant = |row: &Row| if alone { matches(row) } else { of_family(row) };
-    (0..rows.len()).filter(|place| is_meant(&rows[*place])).collect()
+    let places: Vec<usize> = (0..rows.len())
+        .filter(|place| rows[*place].address.parse::<Address>().is_ok_and(|address| matches_name(name, &address)))
+        .collect();
+    match name.parse::<Address>() {
+        Ok(address) if places.is_empty() && address.key != InstanceKey::None => (0..rows.len())
+            .filter(|place| rows[*place].stands_for_many && *rows[*place].address == *address.name)
+            .collect(),
+        _ => places,
+    }
 }
 
 fn show(
@@ -132,7 +134,7 @@ impl Row {
 async fn from_files(files: Files, console: Console) -> anyhow::Result<(Vec<Row>, Diagnostics)> {
     let planning = Planning::without_refresh();
     let sources_given = !files.sources.is_empty();
-    let view = inspect::view(Target::Files(files), planning.limits, console).await?;
+    let view = View::open(Target::Files(files), planning.limits, console).await?;
     if !sources_given {
         let Inputs { recorded, failures, .. } = &view.inputs;
         let records = recorded.iter().map(|(address, stored)| from_record(&stored.record, failures.get(address)));
@@ -143,9 +145,9 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<(Vec<Row>,
         return Ok((rows, view.inputs.problems));
     }
     let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
-    let rows = planned.plan.changes.iter().map(|change| from_change(change, &view.inputs)).collect();
+    let rows = planned.plan.changes().map(|change| from_change(change, &view.inputs)).collect();
     let PlanResult { diagnostics, .. } = planned;
-    let general = diagnostics.into_iter().filter(|found| found.address.is_none()).collect();
+    let general = diagnostics.into_iter().filter(|diagnostic| diagnostic.address.is_none()).collect();
     Ok((rows, general))
 }
 
@@ -160,9 +162,8 @@ fn from_change(change: &Change, inputs: &Inputs) -> Row {
         paths => Some(format!("forced by {}", paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
     };
     // A plan often finds the problem at which the last apply failed.
-    let is_said = |failure: &LastFailure| why.as_ref().is_some_and(|why| why.contains(&failure.message));
     let failure = inputs.failures.get(&change.address).filter(|_| !ready && change.deposed.is_none());
-    let failure = failure.filter(|failure| !is_said(failure));
+    let failure = failure.filter(|failure| !why.as_ref().is_some_and(|why| why.contains(&failure.message)));
     let message = [deposed, why, failure.map(last_failure)].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
         namespace: String::new(),
@@ -198,9 +199,10 @@ fn from_failure(address: &Address, failure: &LastFailure) -> Row {
 
 fn from_record(record: &Record, failure: Option<&LastFailure>) -> Row {
     let current = record.current.as_deref();
-    let is_finished = |object: &RecordedObject| !object.hooks_pending && object.readiness.is_none();
-    let is_complete = current.is_some_and(|object| object.status == ObjectStatus::Ready && is_finished(object))
-        && record.intent.is_none();
+    let is_complete = record.intent.is_none()
+        && current.is_some_and(|object| {
+            object.status == ObjectStatus::Ready && !object.hooks_pending && object.readiness.is_none()
+        });
     let deposed = match record.deposed.len() {
         0 => String::new(),
         count => format!("{count} deposed"),
@@ -234,15 +236,15 @@ fn from_record(record: &Record, failure: Option<&LastFailure>) -> Row {
 /// Returns the rows of a Resource and of its troubled instances from the status.
 fn from_status(resource: &api::Resource) -> Vec<Row> {
     let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
-    let troubled = instances.into_iter().flat_map(|instances| &instances.troubled).map(|one| Row {
+    let troubled = instances.into_iter().flat_map(|instances| &instances.troubled).map(|instance| Row {
         namespace: resource.metadata.namespace.clone().unwrap_or_default(),
-        address: one.address.clone(),
+        address: instance.address.clone(),
         type_name: resource.spec.type_name.clone(),
         ready: false,
         id: String::new(),
         action: String::new(),
-        reason: one.reason.clone(),
-        message: one.message.clone(),
+        reason: instance.reason.clone(),
+        message: instance.message.clone(),
         stands_for_many: false,
     });
     std::iter::once(from_resource(resource)).chain(troubled).collect()
@@ -251,7 +253,7 @@ fn from_status(resource: &api::Resource) -> Vec<Row> {
 /// A Resource without status is not ready.
 fn from_resource(resource: &api::Resource) -> Row {
     let status = resource.status.clone().unwrap_or_default();
-    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    let ready = conditions::find(&status.conditions, ConditionType::Ready);
     let current = Some(status.observed_generation) == resource.metadata.generation;
     let is_ready = current && ready.is_some_and(|condition| condition.status == "True");
     Row {

@@ -3,16 +3,16 @@
 use crate::cli::args::{GraphArgs, GraphFormat};
 use crate::cli::failure::Exit;
 use crate::cli::inputs::PlanParameters;
-use crate::cli::inspect;
 use crate::cli::options::{Planning, Target};
 use crate::cli::output::Console;
+use crate::cli::view::View;
 use engine::graph::render;
 
 /// Prints diagnostics to standard error, so that the graph can be piped.
 pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::new(&args.planning)?;
     let target = Target::from_args(args.target).pruning(args.planning.pruning.prune);
-    let view = inspect::view_with_sources(target, planning.limits, console, "graph").await?;
+    let view = View::with_sources(target, planning.limits, console, "graph").await?;
     let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
     console.diagnostics(&planned.diagnostics);
     let graph = &planned.graph;

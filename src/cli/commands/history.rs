@@ -19,11 +19,11 @@ pub async fn run(args: HistoryArgs, console: Console) -> anyhow::Result<Exit> {
     let address = address(&args.address)?;
     let target = Target::from_args(args.target);
     let records = records::read(target.clone(), console).await?;
-    let is_selected = |found: &Address| matches_name(&args.address, found);
     let selected = records.recorded.values().map(|stored| stored.record.as_ref());
-    let selected: Vec<&Record> = selected.filter(|record| is_selected(&record.address)).collect();
-    let unreadable = |one: &Diagnostic| one.address.as_ref().is_some_and(is_selected);
-    let diagnostics: Vec<Diagnostic> = records.diagnostics.into_iter().filter(unreadable).collect();
+    let selected: Vec<&Record> = selected.filter(|record| matches_name(&args.address, &record.address)).collect();
+    let mut diagnostics = records.diagnostics;
+    diagnostics
+        .retain(|unreadable| unreadable.address.as_ref().is_some_and(|address| matches_name(&args.address, address)));
     if selected.is_empty() && diagnostics.is_empty() {
         if let Target::Cluster(target) = &target {
             // The error of a Resource that does not exist says more.

@@ -10,7 +10,8 @@ use crate::cli::inputs::{PlanParameters, PlanResult};
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, address};
 use crate::cli::output::Console;
-use crate::cli::{inspect, show};
+use crate::cli::show;
+use crate::cli::view::View;
 use drivers::kubernetes_object;
 use engine::load::{Config, Instance};
 use engine::plan::render::Detail;
@@ -75,9 +76,9 @@ async fn import_to_record(
     session.inputs.config = Arc::new(with_import(&config, address, request));
     let planned = session.inputs.plan(&session.engine, &planning, PlanParameters::default()).await?;
     let Some(object) = imported_object(&planned, address) else {
-        let concerns = |found: &&model::Diagnostic| found.address.as_ref().is_none_or(|other| other == address);
-        let relevant: Vec<_> = planned.diagnostics.iter().filter(concerns).cloned().collect();
-        console.diagnostics(&relevant);
+        let mut diagnostics = planned.diagnostics;
+        diagnostics.retain(|diagnostic| diagnostic.address.as_ref().is_none_or(|concerned| concerned == address));
+        console.diagnostics(&diagnostics);
         console.notice("Nothing was imported.");
         return Ok(Exit::Problems);
     };
@@ -103,13 +104,13 @@ fn with_import(config: &Config, address: &Address, request: &ImportRequest) -> C
 /// Returns the object that was read, with flags and dependencies of its manifest; `None` if it does not exist or cannot
 /// be planned.
 fn imported_object(planned: &PlanResult, address: &Address) -> Option<RecordedObject> {
-    let prepared = planned.plan.prepared.get(address)?;
-    let found = prepared.prior.as_ref().or(prepared.replaced.as_ref())?;
+    let prepared = planned.plan.prepared(address)?;
+    let object = prepared.prior.as_ref().or(prepared.replaced.as_ref())?;
     Some(RecordedObject {
-        value: found.value.clone(),
-        private: found.private.clone(),
-        identity: found.identity.clone(),
-        schema_version: found.schema_version,
+        value: object.value.clone(),
+        private: object.private.clone(),
+        identity: object.identity.clone(),
+        schema_version: object.schema_version,
         status: ObjectStatus::Ready,
         ..prepared.recorded.clone()
     })
@@ -155,15 +156,15 @@ async fn print_manifest(files: &Files, address: &Address, args: &ImportArgs, con
         Failure::hinted(message, "write the manifest first, or specify --type to print one")
     })?;
     let request = import_request(args);
-    let view = inspect::view(Target::Files(files.clone()), Limits::default(), console).await?;
+    let view = View::open(Target::Files(files.clone()), Limits::default(), console).await?;
     let namespace = &view.inputs.config.namespace;
     let provider = view.inputs.config.provider_of(&type_name);
-    let found = pipeline::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &request).await;
-    let found = found.map_err(|error| Failure {
+    let object = pipeline::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &request).await;
+    let object = object.map_err(|error| Failure {
         message: format!("the object to import could not be read: {error}"),
         hint: error.hint.clone(),
     })?;
-    let object = found
+    let object = object
         .ok_or_else(|| Failure::hinted(format!("the object to import does not exist: `{request}`"), "check the ID"))?;
     let (value, problems) = match object.config {
         Some(generated) => (generated.config, generated.problems),
@@ -176,11 +177,10 @@ async fn print_manifest(files: &Files, address: &Address, args: &ImportArgs, con
     match &args.out {
         None => console.result(|out| out.write_all(text.as_bytes()))?,
         Some(path) => {
-            let failed = |error: std::io::Error| {
+            let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|error| {
                 Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "specify another file")
-            };
-            let mut file = std::fs::File::create_new(path).map_err(failed)?;
-            file.write_all(text.as_bytes()).map_err(failed)?;
+            })?;
         }
     }
     console.notice("Nothing is recorded yet. The next apply with this manifest imports the object.");

@@ -15,14 +15,14 @@ use crate::cli::local::{self, DesiredState};
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cli::outputs::{Readings, RecordedScope};
-use crate::cli::root_module::{self, RootModule, STATE, Variables};
+use crate::cli::root_module::{self, RootModule, STATE};
 use drivers::provider::ConfigurationMode;
 use migrate::state::{self, State};
 use migrate::{Place, Problem};
 use model::text::counted;
 use model::{Record, Recorded, Stored, Version, has_errors};
-use runtime::store::{RecordedConfiguration, StateFile};
-use terraform::NamedProvider;
+use process::{Clock as _, SystemClock};
+use runtime::store::{RecordedConfiguration, Snapshot, StateFile};
 
 pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     let root = init::root(args.directory)?;
@@ -34,8 +34,12 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
         is_state_named: true,
         kubeconfig: None,
         plugin_dirs: args.plugin_dirs,
-        variables: Variables { values: args.variables, files: args.variable_files },
+        variables: args.variables.0,
+        plan_time: SystemClock.now(),
     };
+    if !init::install_missing(&files, console).await? {
+        return Ok(Exit::Problems);
+    }
     let state = match state::parse(&state_text(&state)?) {
         Ok(state) => state,
         Err(problem) => return Ok(report_problems(&[problem], console)),
@@ -44,9 +48,10 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     console.diagnostics(&desired.problems);
     let module = desired.modules.take().filter(|_| !has_errors(&desired.problems));
     let Some(module) = module else { return Ok(report_problems(&[], console)) };
-    require_new(&files, module.source(), &state)?;
     let source = Arc::clone(module.source());
-    let namespace = StateFile::read(&files.state)?.and_then(|found| found.namespace);
+    let there = StateFile::read(&files.state)?;
+    require_new(&files, &source, &state, there.as_ref())?;
+    let namespace = there.and_then(|there| there.namespace);
     let desired = local::in_namespace(desired, namespace, &files)?;
     let records = match records(&state, module, desired, &files, console).await? {
         Ok(records) => records,
@@ -82,12 +87,10 @@ async fn records(
         })?;
         config.add_program(program.clone());
         let objects = convert::convert_objects(state, &config, &providers).await?;
-        let made = |providers: &dyn Fn(&NamedProvider) -> _| {
-            let place = Place { config: &config, source: &source, providers };
-            migrate::records(state, &objects, &place).map_err(|problem| vec![problem])
-        };
         // The configuration of a provider can depend on objects.
-        let recorded: Recorded = made(&|_| None)?.into_iter().map(stored).collect();
+        let place = Place { config: &config, source: &source, providers: &|_| None };
+        let records = migrate::records(state, &objects, &place).map_err(|problem| vec![problem])?;
+        let recorded: Recorded = records.into_iter().map(stored).collect();
         let (readings, namespace) = (Readings::new(), desired.namespace);
         let scope = RecordedScope {
             config: &config,
@@ -95,11 +98,16 @@ async fn records(
             readings: &readings,
             namespace: &namespace,
             planned: &BTreeMap::new(),
+            is_final: false,
         };
-        made(&|named: &NamedProvider| {
-            let known = || convert::unconfigured(named, &config).map(Arc::new);
-            program.provider_use(named, &scope).or_else(known)
-        })
+        let place = Place {
+            config: &config,
+            source: &source,
+            providers: &|named| {
+                program.provider_use(named, &scope).or_else(|| convert::unconfigured(named, &config).map(Arc::new))
+            },
+        };
+        migrate::records(state, &objects, &place).map_err(|problem| vec![problem])
     };
     let result = result.await;
     providers.close().await;
@@ -117,8 +125,8 @@ fn report_problems(problems: &[Problem], console: Console) -> Exit {
 }
 
 fn report_result(files: &Files, root: &Path, state: &State, records: &[Record], console: Console) {
-    let objects = |record: &Record| usize::from(record.current.is_some()) + record.deposed.len();
-    let objects = counted(records.iter().map(objects).sum(), "object");
+    let objects = records.iter().map(|record| usize::from(record.current.is_some()) + record.deposed.len());
+    let objects = counted(objects.sum(), "object");
     let resources = counted(state.resources.len(), "resource");
     let file = files.state.display();
     console.notice(&format!("Took over {objects} of {resources}: records in {file}."));
@@ -129,21 +137,21 @@ fn report_result(files: &Files, root: &Path, state: &State, records: &[Record], 
 }
 
 /// Existing records are never overwritten.
-fn require_new(files: &Files, source: &Arc<str>, state: &State) -> anyhow::Result<()> {
+fn require_new(files: &Files, source: &Arc<str>, state: &State, there: Option<&Snapshot>) -> anyhow::Result<()> {
     if state.resources.iter().all(|resource| resource.objects.is_empty()) {
         return Err(Failure::hinted("the state has no objects", "there is nothing to take over: run `purlin plan`"));
     }
-    let Some(there) = StateFile::read(&files.state)? else { return Ok(()) };
-    let own = there.loaded.records.values().filter(|stored| stored.record.source.as_ref() == Some(source)).count();
-    if own == 0 {
+    let Some(there) = there else { return Ok(()) };
+    let count = there.loaded.records.values().filter(|stored| stored.record.source.as_ref() == Some(source)).count();
+    if count == 0 {
         return Ok(());
     }
     let file = files.state.display();
     let message = match there.loaded.configurations.get(source) {
         Some(known) if (&known.lineage, known.serial) == (&state.lineage, state.serial) => {
-            format!("the objects of this state are taken over already: `{file}` has {}", counted(own, "record"))
+            format!("the objects of this state are taken over already: `{file}` has {}", counted(count, "record"))
         }
-        _ => format!("`{file}` already has {} of this configuration", counted(own, "record")),
+        _ => format!("`{file}` already has {} of this configuration", counted(count, "record")),
     };
     Err(Failure::hinted(message, "run `purlin plan`, or write the records to another file with --records"))
 }

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use crate::cli::args::OutputArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::init;
+use crate::cli::options::source_paths;
 use crate::cli::output::Console;
 use crate::cli::outputs::{self, StoredOutput};
 use crate::cli::root_module;
-use engine::load::SourcePaths;
 use model::Value;
 use model::suggest::closest;
 use runtime::store::StateFile;
@@ -48,7 +48,7 @@ fn exactly(text: &str, console: Console) -> anyhow::Result<()> {
 /// The recorded outputs of the configuration in a directory, in order of their names.
 fn recorded(root: &Path, state: &Path) -> anyhow::Result<Vec<StoredOutput>> {
     let Some(found) = StateFile::read(state)? else { return Ok(Vec::new()) };
-    let paths = SourcePaths::new(state, &state.with_file_name("published"));
+    let paths = source_paths(state);
     let source = paths.source(&root_module::source_path(root, &paths));
     let text = found.loaded.configurations.get(&source).map(|known| known.outputs.as_str()).unwrap_or_default();
     let outputs = outputs::from_state(text);
@@ -61,8 +61,8 @@ fn recorded(root: &Path, state: &Path) -> anyhow::Result<Vec<StoredOutput>> {
 }
 
 fn find<'o>(outputs: &'o [StoredOutput], name: &str) -> anyhow::Result<&'o StoredOutput> {
-    let found = outputs.iter().find(|output| output.name == name);
-    found.ok_or_else(|| {
+    let output = outputs.iter().find(|output| output.name == name);
+    output.ok_or_else(|| {
         let names = outputs.iter().map(|output| output.name.as_str());
         let hint = match closest(name, names) {
             Some(meant) => format!("did you mean `{meant}`?"),
@@ -85,12 +85,15 @@ fn raw(output: &StoredOutput) -> anyhow::Result<String> {
 
 /// As Terraform prints them: `{"NAME": {"sensitive", "type", "value"}}`.
 fn all_as_json(outputs: &[StoredOutput]) -> anyhow::Result<String> {
-    let one = |output: &StoredOutput| -> anyhow::Result<(String, BTreeMap<&str, Box<RawValue>>)> {
-        let raw = |text: &str| RawValue::from_string(text.to_owned());
-        let sensitive = raw(if output.is_sensitive { "true" } else { "false" })?;
-        let members = [("sensitive", sensitive), ("type", raw(&output.ty)?), ("value", raw(&output.json)?)];
-        Ok((output.name.clone(), members.into()))
-    };
-    let all: BTreeMap<_, _> = outputs.iter().map(one).collect::<anyhow::Result<_>>()?;
-    Ok(serde_json::to_string_pretty(&all)?)
+    let mut entries = BTreeMap::new();
+    for output in outputs {
+        let sensitive = raw_json(if output.is_sensitive { "true" } else { "false" })?;
+        let members = [("sensitive", sensitive), ("type", raw_json(&output.ty)?), ("value", raw_json(&output.json)?)];
+        entries.insert(&output.name, BTreeMap::from(members));
+    }
+    Ok(serde_json::to_string_pretty(&entries)?)
+}
+
+fn raw_json(text: &str) -> serde_json::Result<Box<RawValue>> {
+    RawValue::from_string(text.to_owned())
 }

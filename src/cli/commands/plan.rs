@@ -9,7 +9,8 @@ use crate::cli::options::{Files, Planning, Target};
 use crate::cli::output::Console;
 use crate::cli::preview::{self, PreviewRequest};
 use crate::cli::saved::SavedPlan;
-use crate::cli::{inspect, local, show};
+use crate::cli::view::View;
+use crate::cli::{init, local, show};
 use engine::graph::render::{GraphJson, published};
 use engine::plan::render::Detail;
 
@@ -31,10 +32,15 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         false => target.pruning(args.planning.pruning.prune),
     };
     let saving = args.out.as_deref().map(|_| require_savable(&target)).transpose()?;
+    if let Target::Files(files) = &target
+        && !init::install_missing(files, console).await?
+    {
+        return Ok(Exit::Problems);
+    }
     // The records alone determine what is destroyed.
     let view = match args.destroy {
-        true => inspect::view(target, planning.limits, console).await?,
-        false => inspect::view_with_sources(target, planning.limits, console, "plan").await?,
+        true => View::open(target, planning.limits, console).await?,
+        false => View::with_sources(target, planning.limits, console, "plan").await?,
     };
     let purpose = if args.destroy { PlanParameters::destroy() } else { PlanParameters::default() };
     let planned = view.inputs.plan(&view.engine, &planning, purpose).await?;

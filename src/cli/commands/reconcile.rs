@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
 use super::switch::{chosen, is_suspended, shown_name};
@@ -12,7 +13,7 @@ use crate::cli::cluster::selection::{Key, Seen, Selection, key};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Console;
 use api::Resource;
-use api::conditions::ConditionType;
+use api::conditions::{self, ConditionType};
 use model::Reason;
 use model::text::counted;
 use process::{Clock as _, SystemClock};
@@ -63,11 +64,6 @@ enum Outcome {
 }
 
 fn outcome(object: &Resource, requested: &str) -> Outcome {
-    let condition = |kind: ConditionType| {
-        let all = object.status.iter().flat_map(|status| &status.conditions);
-        all.into_iter().find(|condition| condition.type_ == kind.as_str())
-    };
-    let is_true = |kind| condition(kind).filter(|condition| condition.status == "True");
     let is_handled = object.status.as_ref().is_some_and(|status| {
         status.last_handled_reconcile_at.as_deref() == Some(requested)
             && Some(status.observed_generation) == object.metadata.generation
@@ -79,11 +75,12 @@ fn outcome(object: &Resource, requested: &str) -> Outcome {
         return Outcome::Waits("waiting for the controller".to_owned());
     }
     let stops = [ConditionType::Stalled, ConditionType::ApprovalRequired, ConditionType::DeletionBlocked];
-    if let Some(problem) = stops.into_iter().find_map(is_true) {
+    let problem = stops.into_iter().filter_map(|kind| condition(object, kind)).find(|condition| is_true(condition));
+    if let Some(problem) = problem {
         return Outcome::Failed(format!("{}: {}", problem.reason, problem.message));
     }
-    let unready = [ConditionType::Ready, ConditionType::Synced].into_iter().find(|kind| is_true(*kind).is_none());
-    match unready.map(condition) {
+    let results = [ConditionType::Ready, ConditionType::Synced].map(|kind| condition(object, kind));
+    match results.into_iter().find(|result| !result.is_some_and(is_true)) {
         None => Outcome::Ready,
         // The controller tries again later, but this attempt has its answer.
         Some(Some(problem)) if problem.reason == Reason::OperationFailed.as_str() => {
@@ -91,6 +88,14 @@ fn outcome(object: &Resource, requested: &str) -> Outcome {
         }
         Some(problem) => Outcome::Waits(problem.map(|problem| problem.message.clone()).unwrap_or_default()),
     }
+}
+
+fn condition(object: &Resource, kind: ConditionType) -> Option<&Condition> {
+    conditions::find(&object.status.as_ref()?.conditions, kind)
+}
+
+fn is_true(condition: &Condition) -> bool {
+    condition.status == "True"
 }
 
 /// The objects of a request that has not ended.

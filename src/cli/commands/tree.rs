@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cli::args::{Format, TreeArgs};
+use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::PlanParameters;
 use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
-use crate::cli::{cluster, inspect};
-use model::{Action, Address, ChangeCause, Text, Tone, kubernetes_name};
+use crate::cli::view::View;
+use api::conditions::{self, ConditionType};
+use model::{Action, Address, Change, ChangeCause, Record, Text, Tone, kubernetes_name};
 use serde_json::{Value as Json, json};
 
 /// The state and direct dependencies of an object.
@@ -33,11 +35,11 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
     };
     let mut roots = roots(&entries, args.name.as_deref());
     // In a cluster, a family is one entry for all its instances.
-    let family = || args.name.as_deref()?.parse::<Address>().ok().map(|address| address.name.to_string());
     if roots.is_empty()
-        && let Some(family) = family().filter(|family| entries.contains_key(family))
+        && let Some(Ok(address)) = args.name.as_deref().map(str::parse::<Address>)
+        && entries.contains_key(&*address.name)
     {
-        roots.push(family);
+        roots.push(address.name.to_string());
     }
     if let Some(name) = args.name.filter(|_| roots.is_empty()) {
         return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all objects"));
@@ -58,8 +60,11 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
 /// The objects without dependents, or those that `name` selects. A cycle has no root; its first object is used.
 fn roots(entries: &Entries, name: Option<&str>) -> Vec<String> {
     if let Some(name) = name {
-        let meant = |text: &&String| text.parse::<Address>().is_ok_and(|address| matches_name(name, &address));
-        return entries.keys().filter(meant).cloned().collect();
+        return entries
+            .keys()
+            .filter(|text| text.parse::<Address>().is_ok_and(|address| matches_name(name, &address)))
+            .cloned()
+            .collect();
     }
     let used: BTreeSet<&String> = entries.values().flat_map(|entry| &entry.dependencies).collect();
     let mut roots: Vec<String> = entries.keys().filter(|address| !used.contains(address)).cloned().collect();
@@ -87,8 +92,16 @@ fn collect_reachable(entries: &Entries, from: &str, reached: &mut BTreeSet<Strin
 fn listed(entries: &Entries, roots: &[String]) -> Json {
     let mut reached = BTreeSet::new();
     roots.iter().for_each(|root| collect_reachable(entries, root, &mut reached));
-    let object = |(address, entry): (&String, &Entry)| json!({"address": address, "label": entry.label, "state": entry.state, "isGood": entry.is_good, "dependencies": entry.dependencies});
-    let objects: Vec<Json> = entries.iter().filter(|(address, _)| reached.contains(*address)).map(object).collect();
+    let objects: Vec<Json> = entries
+        .iter()
+        .filter(|(address, _)| reached.contains(*address))
+        .map(|(address, entry)| {
+            json!({
+                "address": address, "label": entry.label, "state": entry.state, "isGood": entry.is_good,
+                "dependencies": entry.dependencies
+            })
+        })
+        .collect();
     json!({"formatVersion": FORMAT_VERSION, "roots": roots, "objects": objects})
 }
 
@@ -130,65 +143,83 @@ impl TreeWriter<'_> {
 async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
     let planning = Planning::without_refresh();
     let has_sources = !files.sources.is_empty();
-    let view = inspect::view(Target::Files(files), planning.limits, console).await?;
+    let view = View::open(Target::Files(files), planning.limits, console).await?;
     let recorded = &view.inputs.recorded;
-    let used = |address: &Address| {
-        let object = recorded.get(address).and_then(|stored| stored.record.current.clone());
-        object.map(|object| object.dependencies.to_vec()).unwrap_or_default()
-    };
     if !has_sources {
-        let all: Vec<Address> = recorded.keys().cloned().collect();
-        let entry = |(address, stored): (&Address, &model::Stored)| {
-            let status = stored.record.current.as_ref().map(|object| engine::plan::options::state_word(object));
-            let state = match (&stored.record.intent, status) {
-                (Some(intent), _) => format!("{} is open", intent.operation.as_str()),
-                (None, status) => status.unwrap_or("no object").to_owned(),
-            };
-            let dependencies = expand(&used(address), &all);
-            let current = stored.record.current.as_ref();
-            let label = current.and_then(|object| kubernetes_name(&object.value)).unwrap_or_default();
-            (address.to_string(), Entry { label, is_good: state == "ready", state, dependencies })
-        };
-        return Ok(recorded.iter().map(entry).collect());
+        let addresses: Vec<Address> = recorded.keys().cloned().collect();
+        return Ok(recorded
+            .iter()
+            .map(|(address, stored)| (address.to_string(), from_record(&stored.record, &addresses)))
+            .collect());
     }
     let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
-    console.diagnostics(&planned.diagnostics.into_iter().filter(|found| found.address.is_none()).collect::<Vec<_>>());
+    let diagnostics = planned.diagnostics.into_iter().filter(|diagnostic| diagnostic.address.is_none());
+    console.diagnostics(&diagnostics.collect::<Vec<_>>());
     let plan = planned.plan;
-    let current = || plan.changes.iter().filter(|change| change.deposed.is_none());
-    let all: Vec<Address> = current().map(|change| change.address.clone()).collect();
-    let entry = |change: &model::Change| {
+    let addresses: Vec<Address> = plan.current_changes().map(|change| change.address.clone()).collect();
+    let mut entries = Entries::new();
+    for change in plan.current_changes() {
         // No manifest of another source is read.
         let is_read = change.because != Some(ChangeCause::OtherSource);
-        let dependencies = plan.dependencies.get(&change.address).filter(|_| is_read).map(|wants| wants.to_vec());
-        let state = match (change.action, change.blocked) {
-            (Action::NoOp | Action::Record, _) => "ready".to_owned(),
-            (Action::Wait, _) => "not ready yet".to_owned(),
-            (_, Some(reason)) => reason.to_string(),
-            (action, None) => format!("to {}", format!("{action:?}").to_lowercase()),
+        let planned = plan.objects.get(&change.address).filter(|_| is_read);
+        let dependencies = match planned.and_then(|planned| planned.dependencies.as_ref()) {
+            Some(dependencies) => dependencies.to_vec(),
+            None => recorded.get(&change.address).map(|stored| used(&stored.record)).unwrap_or_default(),
         };
-        let dependencies = expand(&dependencies.unwrap_or_else(|| used(&change.address)), &all);
-        let is_good = !change.is_change() && !matches!(change.action, Action::Blocked | Action::Wait);
-        let label = change.after.as_ref().or(change.before.as_ref()).and_then(kubernetes_name).unwrap_or_default();
-        (change.address.to_string(), Entry { label, state, is_good, dependencies })
+        entries.insert(change.address.to_string(), from_change(change, expand(&dependencies, &addresses)));
+    }
+    Ok(entries)
+}
+
+fn from_record(record: &Record, addresses: &[Address]) -> Entry {
+    let current = record.current.as_ref();
+    let status = current.map(|object| engine::plan::options::state_word(object));
+    let state = match (&record.intent, status) {
+        (Some(intent), _) => format!("{} is open", intent.operation.as_str()),
+        (None, status) => status.unwrap_or("no object").to_owned(),
     };
-    Ok(current().map(entry).collect())
+    let dependencies = expand(&used(record), addresses);
+    let label = current.and_then(|object| kubernetes_name(&object.value)).unwrap_or_default();
+    Entry { label, is_good: state == "ready", state, dependencies }
+}
+
+/// The dependencies of the recorded object.
+fn used(record: &Record) -> Vec<Address> {
+    record.current.as_ref().map(|object| object.dependencies.to_vec()).unwrap_or_default()
+}
+
+fn from_change(change: &Change, dependencies: Vec<String>) -> Entry {
+    let state = match (change.action, change.blocked) {
+        (Action::NoOp | Action::Record, _) => "ready".to_owned(),
+        (Action::Wait, _) => "not ready yet".to_owned(),
+        (_, Some(reason)) => reason.to_string(),
+        (action, None) => format!("to {}", format!("{action:?}").to_lowercase()),
+    };
+    let is_good = !change.is_change() && !matches!(change.action, Action::Blocked | Action::Wait);
+    let label = change.after.as_ref().or(change.before.as_ref()).and_then(kubernetes_name).unwrap_or_default();
+    Entry { label, state, is_good, dependencies }
 }
 
 /// Replaces a dependency on a whole family by one on each of its instances.
-fn expand(dependencies: &[Address], all: &[Address]) -> Vec<String> {
-    let meant = |dependency: &Address| -> Vec<String> {
-        let whole = !dependency.is_instance() && !all.contains(dependency);
-        let instances: Vec<String> =
-            all.iter().filter(|other| whole && other.name == dependency.name).map(ToString::to_string).collect();
-        if instances.is_empty() { vec![dependency.to_string()] } else { instances }
-    };
-    dependencies.iter().flat_map(meant).collect()
+fn expand(dependencies: &[Address], addresses: &[Address]) -> Vec<String> {
+    let mut expanded = Vec::new();
+    for dependency in dependencies {
+        let before = expanded.len();
+        if !dependency.is_instance() && !addresses.contains(dependency) {
+            let instances = addresses.iter().filter(|address| address.name == dependency.name);
+            expanded.extend(instances.map(ToString::to_string));
+        }
+        if expanded.len() == before {
+            expanded.push(dependency.to_string());
+        }
+    }
+    expanded
 }
 
 fn from_status(resource: &api::Resource) -> (String, Entry) {
     let status = resource.status.clone().unwrap_or_default();
     let current = Some(status.observed_generation) == resource.metadata.generation;
-    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    let ready = conditions::find(&status.conditions, ConditionType::Ready);
     let is_good = current && ready.is_some_and(|ready| ready.status == "True");
     let state = match ready {
         Some(ready) if current && !is_good => ready.reason.clone(),

@@ -8,6 +8,7 @@ use crate::cli::json::{Diagnostics, FORMAT_VERSION};
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cli::{init, json, local, root_module};
+use engine::plan::Plan;
 use engine::plan::render::problems;
 use model::has_errors;
 use model::text::counted;
@@ -28,11 +29,11 @@ pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
         modules += tree.nodes.len();
         diagnostics.extend(problems);
     }
-    let (mut changes, mut resources) = (Vec::new(), None);
+    let (mut plan, mut resources) = (Plan::default(), None);
     if !files.sources.is_empty() {
         let checked = local::validate(&files, Limits::default()).await?;
         diagnostics.extend(checked.diagnostics);
-        changes = checked.changes;
+        plan = checked.plan;
         resources = Some(checked.resources);
     }
     let failed = has_errors(&diagnostics);
@@ -44,7 +45,7 @@ pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
             console.result(|out| json::write_line(out, &report))?;
         }
         Format::Text => {
-            console.problems(&problems::collect(&changes, &diagnostics));
+            console.problems(&problems::collect(plan.changes(), &diagnostics));
             let modules = (!roots.is_empty()).then(|| counted(modules, "module"));
             let resources = resources.map(|count| counted(count, "Resource"));
             let checked: Vec<String> = resources.into_iter().chain(modules).collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cli::local::DesiredState;
+use crate::cli::local::{DesiredState, uncovered_records};
 use api::ProviderConfigStatus;
 use engine::load::{DataLookup, Instance, ProviderConfig};
 use model::data::StringData;
@@ -11,6 +11,7 @@ use model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Version};
 use runtime::reconcile::index::{
     Event, InputKey, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus,
 };
+use runtime::store::UnreadableRecord;
 
 /// The manifests at the last read.
 #[derive(Default)]
@@ -24,18 +25,28 @@ pub struct DirectoryState {
     watched_inputs: BTreeSet<InputKey>,
     /// The errors of manifests that could not be read.
     read_errors: Diagnostics,
+    /// Records that cannot be read.
+    unreadable: Vec<UnreadableRecord>,
+    /// The errors of those that no manifest has: their objects may use what has no manifest any more.
+    uncovered: Diagnostics,
     /// The names of manifests that cannot be planned, by their last plan.
     faulty: BTreeSet<Arc<str>>,
     version: u64,
 }
 
 impl DirectoryState {
+    /// `unreadable`: the records that cannot be read.
+    pub fn new(unreadable: Vec<UnreadableRecord>) -> Self {
+        Self { unreadable, ..Self::default() }
+    }
+
     /// Returns the events for all changes since the last read, in the order in which they must be observed.
     pub fn read(&mut self, desired: DesiredState) -> Vec<Event> {
         let DesiredState { config, namespace, data, .. } = desired;
         self.version += 1;
         self.data = data;
         self.read_errors.clone_from(&config.incomplete);
+        self.uncovered = uncovered_records(&config, &self.unreadable);
         let mut events = vec![Event::Namespace { value: namespace, terminating: None }];
         let providers = format!("{:?}", config.providers);
         if self.providers.as_ref() != Some(&providers) {
@@ -43,19 +54,20 @@ impl DirectoryState {
             self.providers = Some(providers);
         }
         let configs = config.provider_configs.clone();
-        for (name, one) in &configs {
-            let same = |known: &Arc<ProviderConfig>| format!("{known:?}") == format!("{one:?}");
-            if !self.configs.get(name).is_some_and(same) {
-                events.push(Event::ProviderConfigApplied(self.observed_config(one)));
+        for (name, provider_config) in &configs {
+            let known = self.configs.get(name);
+            if known.is_none_or(|known| format!("{known:?}") != format!("{provider_config:?}")) {
+                events.push(Event::ProviderConfigApplied(self.observed_config(provider_config)));
             }
         }
         let removed = self.configs.keys().filter(|name| !configs.contains_key(*name));
         events.extend(removed.cloned().map(Event::ProviderConfigDeleted));
         self.configs = configs;
         events.extend(self.inputs());
-        let resource = |name: &Arc<str>| config.resource(&Address::single(name.clone())).cloned();
-        let all = config.names().filter_map(|name| Some((name.clone(), resource(name)?)));
-        let resources: BTreeMap<Arc<str>, Arc<Instance>> = all.collect();
+        let resources: BTreeMap<Arc<str>, Arc<Instance>> = config
+            .names()
+            .filter_map(|name| Some((name.clone(), config.resource(&Address::single(name.clone())).cloned()?)))
+            .collect();
         self.faulty.retain(|name| resources.contains_key(name));
         // Must precede the deletions, so that they are held.
         events.push(Event::Incomplete(self.incomplete(true)));
@@ -74,16 +86,19 @@ impl DirectoryState {
     pub fn incomplete(&self, just_changed: bool) -> Diagnostics {
         let just_changed =
             just_changed.then(|| Diagnostic::general(Reason::SourceIncomplete, "the files have just changed"));
-        let faulty = |name: &Arc<str>| Diagnostic::general(Reason::SourceIncomplete, format!("`{name}` has an error"));
-        self.read_errors.iter().cloned().chain(self.faulty.iter().map(faulty)).chain(just_changed).collect()
+        let faulty = self
+            .faulty
+            .iter()
+            .map(|name| Diagnostic::general(Reason::SourceIncomplete, format!("`{name}` has an error")));
+        self.read_errors.iter().chain(&self.uncovered).cloned().chain(faulty).chain(just_changed).collect()
     }
 
     /// Takes the names of a plan, and which of its objects cannot be planned. Returns whether this has changed what is
     /// known.
-    pub fn planned(&mut self, names: &BTreeSet<Arc<str>>, faulty: &BTreeSet<Address>) -> bool {
+    pub fn planned<'a>(&mut self, names: &BTreeSet<Arc<str>>, faulty: impl Iterator<Item = &'a Address> + 'a) -> bool {
         let before = self.faulty.clone();
         self.faulty.retain(|name| !names.contains(name));
-        self.faulty.extend(faulty.iter().map(|address| address.name.clone()));
+        self.faulty.extend(faulty.map(|address| address.name.clone()));
         self.faulty != before
     }
 
@@ -99,9 +114,11 @@ impl DirectoryState {
     }
 
     fn inputs(&self) -> Vec<Event> {
-        let find =
-            |object| self.data.get(object).map_or(DataLookup::Missing, |texts| DataLookup::Present(texts.clone()));
-        self.watched_inputs.iter().map(|key| Event::Input(key.clone(), find(&key.object))).collect()
+        let events = self.watched_inputs.iter().map(|key| {
+            let texts = self.data.get(&key.object);
+            Event::Input(key.clone(), texts.map_or(DataLookup::Missing, |texts| DataLookup::Present(texts.clone())))
+        });
+        events.collect()
     }
 
     fn observed_config(&self, config: &Arc<ProviderConfig>) -> ObservedProviderConfig {
@@ -137,11 +154,11 @@ mod tests {
         let incomplete = |directory: &DirectoryState| {
             directory.incomplete(false).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert!(directory.planned(&names(&["app", "database"]), &[Address::single("app")].into()));
-        assert!(!directory.planned(&names(&["database"]), &BTreeSet::new()));
+        assert!(directory.planned(&names(&["app", "database"]), [Address::single("app")].iter()));
+        assert!(!directory.planned(&names(&["database"]), [].iter()));
         assert_eq!(incomplete(&directory), ["`app` has an error"]);
         assert!(!directory.has_no_errors());
-        assert!(directory.planned(&names(&["app"]), &BTreeSet::new()));
+        assert!(directory.planned(&names(&["app"]), [].iter()));
         assert!(incomplete(&directory).is_empty() && directory.has_no_errors());
     }
 }

@@ -17,6 +17,10 @@ use runtime::execute::{Progress, ProgressKind};
 /// The current object of an address, or a deposed object.
 type Object = (Address, Option<DeposedKey>);
 
+fn object(change: &Change) -> Object {
+    (change.address.clone(), change.deposed)
+}
+
 pub struct DevReporter {
     console: Console,
     pub progress: Reporter,
@@ -63,31 +67,34 @@ impl DevReporter {
     }
 
     /// Prints new problems of the files.
-    pub fn problems(&mut self, found: &Diagnostics) {
-        self.warn(found.iter().filter(|one| !self.general.contains(one)).cloned().collect(), &[]);
-        self.general.clone_from(found);
+    pub fn problems(&mut self, problems: &Diagnostics) {
+        self.warn(
+            problems.iter().filter(|problem| !self.general.contains(problem)).cloned().collect(),
+            &Plan::default(),
+        );
+        self.general.clone_from(problems);
     }
 
     /// Prints the new changes and problems of an adopted plan. `has_no_errors`: whether all manifests could be read and planned.
-    pub fn adopted(&mut self, names: &BTreeSet<Arc<str>>, mut plan: Plan, has_no_errors: bool) {
-        let incomplete = |change: &&Change| change.blocked == Some(Reason::SourceIncomplete);
+    pub fn adopted(&mut self, names: &BTreeSet<Arc<str>>, plan: &Plan, has_no_errors: bool) {
+        let incomplete = plan.changes().filter(|change| change.blocked == Some(Reason::SourceIncomplete));
         self.held.retain(|name| !names.contains(name));
-        self.held.extend(plan.changes.iter().filter(incomplete).map(|change| change.address.name.clone()));
-        let mut found = std::mem::take(&mut plan.diagnostics);
+        self.held.extend(incomplete.map(|change| change.address.name.clone()));
+        let mut diagnostics = plan.diagnostics.clone();
         if has_no_errors {
             // The files have just changed; this is resolved after a moment.
-            found.retain(|one| one.reason != Reason::SourceIncomplete);
+            diagnostics.retain(|diagnostic| diagnostic.reason != Reason::SourceIncomplete);
         }
-        self.report(names, found, &plan.changes);
-        self.progress.planned(&plan.changes);
-        let is_covered = |object: &Object, _: &mut Action| names.contains(&object.0.name);
-        let before: BTreeMap<Object, Action> = self.shown.extract_if(.., is_covered).collect();
-        let object = |change: &Change| (change.address.clone(), change.deposed);
-        self.shown.extend(plan.changes.iter().map(|change| (object(change), change.action)));
-        plan.changes.retain(|change| before.get(&object(change)) != Some(&change.action));
-        if plan.changes.iter().any(Change::is_change) {
+        self.report(names, diagnostics, plan);
+        self.progress.planned(plan.changes());
+        let before: BTreeMap<Object, Action> =
+            self.shown.extract_if(.., |object, _| names.contains(&object.0.name)).collect();
+        self.shown.extend(plan.changes().map(|change| (object(change), change.action)));
+        let new = plan.changes().filter(|change| before.get(&object(change)) != Some(&change.action));
+        let planned = PlanResult::of_changes(new.cloned(), Diagnostics::new());
+        if planned.has_changes() {
             let mut text = self.progress.blank();
-            show::write_changes(&PlanResult { plan, ..PlanResult::default() }, &mut text);
+            show::write_changes(&planned, &mut text);
             self.progress.lines(&text);
         }
     }
@@ -128,23 +135,22 @@ impl DevReporter {
     }
 
     /// Prints each problem once, not with every plan.
-    fn report(&mut self, names: &BTreeSet<Arc<str>>, found: Diagnostics, changes: &[Change]) {
-        let name_of = |one: &Diagnostic| one.address.as_ref().map(|address| address.name.clone());
+    fn report(&mut self, names: &BTreeSet<Arc<str>>, diagnostics: Diagnostics, plan: &Plan) {
         let before: Vec<Diagnostics> = names.iter().filter_map(|name| self.problems.remove(name)).collect();
-        let is_known = |one: &Diagnostic| before.iter().flatten().chain(&self.general).any(|known| known == one);
-        let news = found.iter().filter(|one| !is_known(one)).cloned().collect();
-        for one in found {
-            match name_of(&one) {
-                Some(name) => self.problems.entry(name).or_default().push(one),
-                None if !self.general.contains(&one) => self.general.push(one),
+        let known: Vec<&Diagnostic> = before.iter().flatten().chain(&self.general).collect();
+        let news = diagnostics.iter().filter(|diagnostic| !known.contains(diagnostic)).cloned().collect();
+        for diagnostic in diagnostics {
+            match diagnostic.address.as_ref().map(|address| address.name.clone()) {
+                Some(name) => self.problems.entry(name).or_default().push(diagnostic),
+                None if !self.general.contains(&diagnostic) => self.general.push(diagnostic),
                 None => {}
             }
         }
-        self.warn(news, changes);
+        self.warn(news, plan);
     }
 
-    fn warn(&mut self, mut found: Diagnostics, changes: &[Change]) {
-        found.retain(|one| self.progress.is_new(one));
-        self.console.problems(&problems::collect(changes, &found));
+    fn warn(&mut self, mut problems: Diagnostics, plan: &Plan) {
+        problems.retain(|problem| self.progress.is_new(problem));
+        self.console.problems(&problems::collect(plan.changes(), &problems));
     }
 }

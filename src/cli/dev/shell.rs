@@ -13,14 +13,13 @@ use crate::cli::failure::Exit;
 use crate::cli::failures::LastFailures;
 use crate::cli::inputs::{OtherSources, due};
 use crate::cli::local::{self, LockedState};
-use crate::cli::options::{Files, Planning};
+use crate::cli::options::{Files, Planning, source_paths};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::run;
 use crate::cli::signals::{ShutdownMode, Signals};
-use engine::plan::ObjectBlock;
+use model::Quota;
 use model::Stored;
-use model::{Quota, Reason};
 use runtime::execute::{self, DesiredDigests, Engine, HolderState, Progress, Workers};
 use runtime::pipeline;
 use runtime::reconcile::index::Event;
@@ -73,19 +72,19 @@ impl DevSession {
         let mut sources = RecordedSources::new(Arc::clone(&state));
         desired.coverage = desired.coverage.after(loaded.given);
         sources.complete(&mut desired, &loaded.records, &mut reporter);
-        let mut directory = DirectoryState::default();
+        let mut directory = DirectoryState::new(loaded.unreadable.clone());
         directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));
         let failures = LastFailures::new(loaded.failures);
         for stored in loaded.records.into_values() {
             reconciler.observe(Event::RecordApplied(stored));
         }
         for found in loaded.unreadable {
-            let held = ObjectBlock { reason: Reason::RecordUnreadable, message: found.message };
+            let held = local::unreadable(&found);
             reconciler.observe(Event::RecordUnreadable(found.address, held));
         }
         Self {
             namespace: namespace.to_string(),
-            watch: Watch::new(files.sources.clone(), local::source_paths(&files), std::time::Instant::now()),
+            watch: Watch::new(files.sources.clone(), source_paths(&files.state), std::time::Instant::now()),
             files,
             sources,
             workers: Workers::new(engine.clone(), namespace.clone(), DesiredDigests::default()),
@@ -134,9 +133,9 @@ impl DevSession {
                 Some(planned) = self.plans.join_next() => task_result(planned),
                 Some(result) = self.recoveries.join_next() => task_result(result),
                 stop = signals.received() => match self.handle_signal(stop).await {
-                    Some(one) => {
+                    Some(signal) => {
                         stopping = true;
-                        one
+                        signal
                     }
                     None => return Ok(Exit::Aborted),
                 },
@@ -221,13 +220,15 @@ impl DevSession {
         match command {
             Command::Plan(request) => drop(self.plans.spawn(plan(engine, *request))),
             Command::CancelPlans => self.plans = JoinSet::new(),
-            Command::Adopted { names, plan } => {
-                self.failures.planned(&plan.changes, |address, _| names.contains(&address.name));
-                if self.directory.planned(&names, &plan.faulty) {
+            Command::Adopted { names, adoption } => {
+                let plan = &adoption.plan;
+                self.failures.planned(plan.changes(), |address, _| names.contains(&address.name));
+                let faulty = plan.objects.iter().filter(|(_, object)| object.is_faulty);
+                if self.directory.planned(&names, faulty.map(|(address, _)| address)) {
                     let incomplete = self.directory.incomplete(self.recently_changed);
                     self.reconciler.observe(Event::Incomplete(incomplete));
                 }
-                self.reporter.adopted(&names, *plan, self.directory.has_no_errors());
+                self.reporter.adopted(&names, plan, self.directory.has_no_errors());
             }
             Command::Progress(step, kind) => {
                 let progress = Progress { step, at: engine.clock.now(), kind };
@@ -235,8 +236,7 @@ impl DevSession {
                 let directory = &self.directory;
                 self.failures.event(&progress, || {
                     let recorded = self.reconciler.records().get(address).map(|stored| &stored.record.type_name);
-                    let desired = || directory.resource(&address.name).map(|instance| &instance.type_name);
-                    recorded.or_else(desired).cloned()
+                    recorded.or_else(|| directory.resource(&address.name).map(|instance| &instance.type_name)).cloned()
                 });
                 self.reporter.progress(&progress, self.reconciler.records());
             }

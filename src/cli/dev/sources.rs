@@ -32,9 +32,8 @@ impl RecordedSources {
         if !others.is_empty() {
             desired.config = desired.coverage.complete(&desired.config, &recorded, &others, false);
         }
-        let unchanged = desired.config.instances.keys();
-        let is_other = |address: &&Address| desired.config.instances[*address].only_recorded;
-        reporter.other_sources(unchanged.filter(is_other).filter(|address| recorded.contains_key(*address)).count());
+        let unchanged = desired.config.instances.iter().filter(|(_, instance)| instance.only_recorded);
+        reporter.other_sources(unchanged.filter(|(address, _)| recorded.contains_key(*address)).count());
     }
 
     /// Records the sources of manifests that are in other files now, and returns the records with them. A step records

@@ -7,6 +7,7 @@ use crate::cli::args::LockFileMode;
 use crate::cli::failure::Failure;
 use crate::cli::output::Console;
 use crate::cli::root_module;
+use crate::cli::terraform_settings::TerraformSettings;
 use configuration::{ProviderRequirement, ProviderSource, Tree};
 use model::{Diagnostic, Reason};
 use tfprovider::install::{
@@ -35,17 +36,18 @@ pub struct Required {
 
 /// The providers that have to be installed. Constraints that cannot be read are errors of the tree.
 pub fn required(tree: &Tree) -> Vec<Required> {
-    let all = tree.required_providers().into_iter().filter(|(source, _)| !source.is_built_in());
-    all.map(|(source, requirements)| {
-        let (mut version, mut by) = (VersionConstraint::default(), Vec::new());
-        for ProviderRequirement { node, version: text, .. } in requirements {
-            let Some(text) = text else { continue };
-            version = text.parse().map(|one| version.clone().and(&one)).unwrap_or(version);
-            by.push((module_name(&tree.nodes[node].path), text));
-        }
-        Required { source, version, by }
-    })
-    .collect()
+    let required = tree.required_providers().into_iter().filter(|(source, _)| !source.is_built_in());
+    required
+        .map(|(source, requirements)| {
+            let (mut version, mut by) = (VersionConstraint::default(), Vec::new());
+            for ProviderRequirement { node, version: text, .. } in requirements {
+                let Some(text) = text else { continue };
+                version = text.parse().map(|added| version.clone().and(&added)).unwrap_or(version);
+                by.push((module_name(&tree.nodes[node].path), text));
+            }
+            Required { source, version, by }
+        })
+        .collect()
 }
 
 /// The address of a module; `the root module` without calls.
@@ -57,12 +59,18 @@ fn module_name(path: &[Arc<str>]) -> String {
 ///
 /// # Errors
 /// If the lock file cannot be read or written.
-pub async fn install(tree: &Tree, options: Options<'_>, console: Console) -> anyhow::Result<bool> {
+pub async fn install(
+    tree: &Tree,
+    options: Options<'_>,
+    settings: &TerraformSettings,
+    console: Console,
+) -> anyhow::Result<bool> {
     console.lines("\nInitializing provider plugins...\n")?;
     let path = options.root.join(TERRAFORM_LOCK_FILE);
     let mut lock = LockFile::read(&path).map_err(failure)?;
     let before = lock.clone();
-    let installer = Installer::new(install_options(options.root, options.plugin_dirs));
+    let installed = Some(installed(options.root));
+    let installer = Installer::new(InstallOptions { installed, ..settings.install_options(&options.plugin_dirs) });
     let mut complete = true;
     for required in required(tree) {
         let source = required.source.full();
@@ -85,12 +93,6 @@ pub async fn install(tree: &Tree, options: Options<'_>, console: Console) -> any
     record(&path, &before, &lock, options.lockfile, console)
 }
 
-fn install_options(root: &Path, plugin_dirs: Vec<PathBuf>) -> InstallOptions {
-    let options = InstallOptions::from_environment();
-    let plugin_dirs = if plugin_dirs.is_empty() { options.plugin_dirs } else { plugin_dirs };
-    InstallOptions { plugin_dirs, installed: Some(installed(root)), ..options }
-}
-
 /// Where other programs install the providers of a configuration.
 pub fn installed(root: &Path) -> PathBuf {
     root.join(".terraform/providers")
@@ -99,28 +101,43 @@ pub fn installed(root: &Path) -> PathBuf {
 /// Why the providers of a configuration have to be installed first; `None` if the lock file has all of them. `is_started` says
 /// which of them the user has started, so that they are not installed.
 pub fn not_locked(tree: &Tree, root: &Path, is_started: &dyn Fn(&ProviderSource) -> bool) -> Option<Diagnostic> {
-    let problem = |what: String| Diagnostic::general(Reason::ProviderNotReady, what);
     let lock = match LockFile::read(&root.join(TERRAFORM_LOCK_FILE)) {
         Ok(lock) => lock,
-        Err(error) => return Some(Diagnostic { hint: error.hint, ..problem(error.message) }),
+        Err(error) => return Some(not_ready(error.message, error.hint)),
     };
     let mut required = required(tree);
-    required.retain(|one| !is_started(&one.source));
-    let locked = |one: &Required| lock.get(&one.source.full());
-    let missing: Vec<String> =
-        required.iter().filter(|one| locked(one).is_none()).map(|one| one.source.to_string()).collect();
+    required.retain(|provider| !is_started(&provider.source));
+    let missing = missing(&required, &lock);
     if !missing.is_empty() {
         let (noun, are, they) =
             if missing.len() == 1 { ("provider", "is", "it is") } else { ("providers", "are", "they are") };
         let lock = format!("{}{TERRAFORM_LOCK_FILE}", root_module::prefix(root));
         let what = format!("the {noun} {} {are} not installed: {they} not in {lock}", missing.join(", "));
         let hint = format!("run `{}`", root_module::command("init", root));
-        return Some(problem(what).hint(hint));
+        return Some(not_ready(what, Some(hint)));
     }
-    let refused = |one: &Required| locked(one).filter(|locked| !one.version.allows(&locked.version)).cloned();
-    let (one, locked) = required.iter().find_map(|one| Some((one, refused(one)?)))?;
-    let Failure { message, hint } = not_allowed(one, &locked, root);
-    Some(Diagnostic { hint, ..problem(message) })
+    required.iter().find_map(|provider| {
+        let locked = lock.get(&provider.source.full()).filter(|locked| !provider.version.allows(&locked.version))?;
+        let Failure { message, hint } = not_allowed(provider, locked, root);
+        Some(not_ready(message, hint))
+    })
+}
+
+fn not_ready(message: String, hint: Option<String>) -> Diagnostic {
+    Diagnostic { hint, ..Diagnostic::general(Reason::ProviderNotReady, message) }
+}
+
+/// Whether the lock file lacks a provider.
+pub fn are_missing(tree: &Tree, root: &Path, is_started: &dyn Fn(&ProviderSource) -> bool) -> bool {
+    let mut required = required(tree);
+    required.retain(|provider| !is_started(&provider.source));
+    LockFile::read(&root.join(TERRAFORM_LOCK_FILE)).is_ok_and(|lock| !missing(&required, &lock).is_empty())
+}
+
+/// The providers that a lock file lacks.
+fn missing(required: &[Required], lock: &LockFile) -> Vec<String> {
+    let missing = required.iter().filter(|provider| lock.get(&provider.source.full()).is_none());
+    missing.map(|provider| provider.source.to_string()).collect()
 }
 
 /// Installs one provider. The inner error is its own, and does not prevent others.
@@ -192,6 +209,10 @@ fn failure(error: InstallError) -> anyhow::Error {
     Failure { message: error.message, hint: error.hint }.into()
 }
 
+fn versions(file: &LockFile) -> impl Iterator<Item = (&String, &semver::Version)> {
+    file.providers().iter().map(|(source, locked)| (source, &locked.version))
+}
+
 /// Writes the lock file, or checks that it need not be written.
 fn record(
     path: &Path,
@@ -211,10 +232,7 @@ fn record(
         ))?;
         return Ok(true);
     }
-    let selected = |file: &LockFile| -> Vec<(String, semver::Version)> {
-        file.providers().iter().map(|(source, locked)| (source.clone(), locked.version.clone())).collect()
-    };
-    if selected(lock) == selected(before) {
+    if versions(lock).eq(versions(before)) {
         console
             .notice("warning: the lock file lacks checksums or constraints, and is not changed (-lockfile=readonly)");
         return Ok(true);

@@ -17,12 +17,12 @@ const PAGES: [(&str, &str); 2] = [
 ];
 
 /// Returns the page of a built-in type, for a terminal.
-pub(super) fn page(type_name: &str) -> Option<String> {
+pub fn page(type_name: &str) -> Option<String> {
     PAGES.iter().find(|(name, _)| *name == type_name).map(|(_, page)| text::markdown(page))
 }
 
 /// Returns the schema of a built-in type or data source in the form of a provider's schema.
-pub(super) fn block(type_name: &str, data: bool) -> Option<Block> {
+pub fn block(type_name: &str, data: bool) -> Option<Block> {
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("".into()), Arc::new(SystemClock));
     let drivers = Registry::built_in(kubernetes);
     let driver = drivers.get(type_name)?;

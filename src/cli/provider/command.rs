@@ -51,7 +51,7 @@ async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console
             lock.write().map_err(|error| hinted(error.message, error.hint))?;
         }
     }
-    let installer = Installer::new(local::install_options(&files));
+    let installer = Installer::new(local::install_options(&files)?);
     let mut exit = Exit::Success;
     let mut rows = Vec::new();
     for provider in &providers {
@@ -96,24 +96,24 @@ fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit
     let files = files(args, "list")?;
     let providers = required_providers(&files)?;
     let lock = read_lock_file(&files)?;
-    let version = |provider: &Provider| lock.get(&provider.source).map(|locked| locked.version.to_string());
     match output {
         Format::Json => {
-            let row = |provider: &Provider| {
-                let hashes = lock.get(&provider.source).map(|locked| &locked.hashes);
+            let rows = providers.iter().map(|provider| {
+                let locked = lock.get(&provider.source);
                 json!({
                     "name": provider.name, "source": provider.source, "constraint": provider.version,
-                    "package": provider.package, "version": version(provider), "hashes": hashes,
+                    "package": provider.package, "version": locked.map(|locked| locked.version.to_string()),
+                    "hashes": locked.map(|locked| &locked.hashes),
                 })
-            };
-            let rows: Vec<_> = providers.iter().map(|provider| row(provider)).collect();
-            console
-                .result(|out| json::write_line(out, &json!({"formatVersion": FORMAT_VERSION, "providers": rows})))?;
+            });
+            let list = json!({"formatVersion": FORMAT_VERSION, "providers": rows.collect::<Vec<_>>()});
+            console.result(|out| json::write_line(out, &list))?;
         }
         Format::Text => {
             let mut table = Table::new(["NAME", "SOURCE", "CONSTRAINT", "LOCKED"]);
             for provider in &providers {
-                let locked = version(provider).unwrap_or_else(|| "-".to_owned());
+                let locked = lock.get(&provider.source);
+                let locked = locked.map_or_else(|| "-".to_owned(), |locked| locked.version.to_string());
                 let constraint = if provider.version.is_empty() { "any" } else { &provider.version };
                 table.push([provider.name.to_string(), provider.source.to_string(), constraint.to_owned(), locked]);
             }
@@ -127,7 +127,7 @@ fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit
 async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "lock")?;
     let platforms = if args.platforms.is_empty() { vec![Platform::current()] } else { args.platforms };
-    let installer = Installer::new(local::install_options(&files));
+    let installer = Installer::new(local::install_options(&files)?);
     let mut lock = read_lock_file(&files)?;
     let mut exit = Exit::Success;
     let mut table = Table::new(["NAME", "VERSION", "CHECKSUMS", "PLATFORMS"]);
@@ -159,16 +159,17 @@ async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> 
 
 fn find_provider(files: &Files, name: &str) -> anyhow::Result<std::sync::Arc<Provider>> {
     let providers = required_providers(files)?;
-    let known = || providers.iter().map(|provider| provider.name.to_string()).collect::<Vec<_>>().join(", ");
     providers.iter().find(|provider| *provider.name == *name).cloned().ok_or_else(|| {
-        Failure::hinted(format!("there is no Provider `{name}`"), format!("the manifests define: {}", known()))
+        let names: Vec<String> = providers.iter().map(|provider| provider.name.to_string()).collect();
+        let hint = format!("the manifests define: {}", names.join(", "));
+        Failure::hinted(format!("there is no Provider `{name}`"), hint)
     })
 }
 
 async fn print_schema(args: ProviderNameArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "schema NAME")?;
     let provider = find_provider(&files, &args.name)?;
-    let (_, schemas) = schemas(&Installer::new(local::install_options(&files)), &provider).await?;
+    let (_, schemas) = schemas(&Installer::new(local::install_options(&files)?), &provider).await?;
     let document = terraform_json::document(&provider.source, &schemas)?;
     console.result(|out| json::write_line(out, &document))?;
     Ok(Exit::Success)
@@ -177,7 +178,7 @@ async fn print_schema(args: ProviderNameArgs, console: Console) -> anyhow::Resul
 async fn docs(args: ProviderDocsArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "docs NAME")?;
     let provider = find_provider(&files, &args.name)?;
-    let (installed, schemas) = schemas(&Installer::new(local::install_options(&files)), &provider).await?;
+    let (installed, schemas) = schemas(&Installer::new(local::install_options(&files)?), &provider).await?;
     let pages = markdown::pages(&provider, &installed, &schemas.provider)?;
     match args.out {
         None => pages.iter().try_for_each(|page| console.lines(format_args!("{}\n", page.text)))?,

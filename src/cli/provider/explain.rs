@@ -21,7 +21,7 @@ use tfprovider::schema::{Attribute, Block, NestedBlock, Nesting, Schema, Shape};
 
 /// The description of an attribute or block of a type.
 #[derive(Debug)]
-pub(super) struct Field {
+pub struct Field {
     pub name: String,
     pub kind: String,
     /// Must be set in the configuration.
@@ -43,7 +43,7 @@ pub async fn run(args: ExplainTypeArgs, console: Console) -> anyhow::Result<Exit
     }
     let files = Files::new(args.files, None);
     let provider = provider_for(&files, type_name)?;
-    let (installed, schemas) = schemas(&Installer::new(local::install_options(&files)), &provider).await?;
+    let (installed, schemas) = schemas(&Installer::new(local::install_options(&files)?), &provider).await?;
     let schema = schemas.provider;
     let (kind, found) =
         lookup(&schema, type_name, args.data)?.ok_or_else(|| unknown(&provider, &schema, type_name, args.data))?;
@@ -85,8 +85,8 @@ fn built_in_type(
 /// define.
 fn provider_for(files: &Files, type_name: &str) -> anyhow::Result<Arc<Provider>> {
     let prefix = type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix);
-    let found = required_providers(files)?.into_iter().find(|provider| *provider.name == *prefix);
-    found.map_or_else(|| default_provider(prefix), Ok)
+    let provider = required_providers(files)?.into_iter().find(|provider| *provider.name == *prefix);
+    provider.map_or_else(|| default_provider(prefix), Ok)
 }
 
 fn default_provider(name: &str) -> anyhow::Result<Arc<Provider>> {
@@ -138,12 +138,12 @@ impl Level {
 
     fn descend(self, step: &str) -> anyhow::Result<Self> {
         let names: Vec<String> = self.fields.iter().map(|field| field.name.clone()).collect();
-        let found = self.fields.into_iter().find(|field| field.name == step).ok_or_else(|| {
+        let field = self.fields.into_iter().find(|field| field.name == step).ok_or_else(|| {
             let hint = if names.is_empty() { "it has none".into() } else { format!("available: {}", names.join(", ")) };
             Failure::hinted(format!("`{}` has no attribute `{step}`", self.path), hint)
         })?;
         let path = format!("{}.{step}", self.path);
-        Ok(Self { path, field: Some(field_line(&found)), description: found.description, fields: found.fields })
+        Ok(Self { path, field: Some(field_line(&field)), description: field.description, fields: field.fields })
     }
 
     fn text(&self) -> String {
@@ -178,7 +178,7 @@ fn field_line(field: &Field) -> String {
 }
 
 /// The fields of a block: first the required, then the optional, then the computed ones, each sorted by name.
-pub(super) fn fields(block: &Block) -> Vec<Field> {
+pub fn fields(block: &Block) -> Vec<Field> {
     let attributes = block.attributes().iter().map(attribute);
     sorted(attributes.chain(block.blocks().iter().map(nested_block)).collect())
 }
@@ -217,7 +217,7 @@ fn nested_fields(ty: &Type) -> Vec<Field> {
     match ty {
         Type::List(element) | Type::Set(element) | Type::Map(element) => nested_fields(element),
         Type::Object(object) => {
-            let field = |(name, ty): (&Arc<str>, &Type)| Field {
+            let fields = object.attributes.iter().map(|(name, ty)| Field {
                 name: name.to_string(),
                 kind: ty.to_string(),
                 required: false,
@@ -225,8 +225,8 @@ fn nested_fields(ty: &Type) -> Vec<Field> {
                 marks: Vec::new(),
                 description: String::new(),
                 fields: nested_fields(ty),
-            };
-            object.attributes.iter().map(field).collect()
+            });
+            fields.collect()
         }
         _ => Vec::new(),
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use cty::Type;
 use tfprovider::schema::{Attribute, Block, NestedBlock, Nesting, Shape};
 
-pub(super) fn document(type_name: &str, block: &Block) -> Json {
+pub fn document(type_name: &str, block: &Block) -> Json {
     let mut document = object(block);
     document["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     document["title"] = json!(format!("spec.config of {type_name}"));

@@ -8,14 +8,14 @@ use tfprovider::install::InstalledProvider;
 use tfprovider::plugin::{InvalidSchema, ProviderSchema};
 use tfprovider::schema::Block;
 
-pub(super) struct Page {
+pub struct Page {
     /// The path of its file.
     pub name: String,
     pub text: String,
 }
 
 /// The pages of a provider: the overview, and one for each type and data source.
-pub(super) fn pages(
+pub fn pages(
     provider: &Provider,
     installed: &InstalledProvider,
     schema: &ProviderSchema,
@@ -41,15 +41,16 @@ fn overview(
 ) -> Result<Page, InvalidSchema> {
     let version = installed.version.as_ref().map_or_else(String::new, |version| format!(", version {version}"));
     let mut text = format!("# {}\n\nThe provider `{}`{version}.\n", provider.name, installed.source);
-    let list = |title: &str, directory: &str, names: &mut dyn Iterator<Item = &str>| {
-        let lines: String = names.map(|name| format!("- [{name}]({directory}/{name}.md)\n")).collect();
-        if lines.is_empty() { lines } else { format!("\n## {title}\n\n{lines}") }
-    };
-    text.push_str(&list("Types", "types", &mut schema.resource_types()));
-    text.push_str(&list("Data sources", "data-sources", &mut schema.data_source_types()));
+    text.push_str(&links("Types", "types", &mut schema.resource_types()));
+    text.push_str(&links("Data sources", "data-sources", &mut schema.data_source_types()));
     let provider_fields = fields(&schema.provider()?.block);
     section(&mut text, "Provider configuration", &provider_fields, |_| true);
     Ok(Page { name: "index.md".to_owned(), text })
+}
+
+fn links(title: &str, directory: &str, names: &mut dyn Iterator<Item = &str>) -> String {
+    let lines: String = names.map(|name| format!("- [{name}]({directory}/{name}.md)\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n## {title}\n\n{lines}") }
 }
 
 fn page(directory: &str, name: &str, manifest: &str, block: &Block) -> Page {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 
 use super::Schemas;
-use tfprovider::plugin::{IdentityAttribute, IdentitySchema, InvalidSchema};
+use tfprovider::plugin::{IdentitySchema, InvalidSchema};
 use tfprovider::schema::{Attribute, Block, DescriptionKind, NestedBlock, Nesting, Schema, Shape};
 
-pub(super) fn document(source: &str, schemas: &Schemas) -> Result<Json, InvalidSchema> {
+pub(crate) fn document(source: &str, schemas: &Schemas) -> Result<Json, InvalidSchema> {
     let schema = &schemas.provider;
     let mut resources = Map::new();
     for name in schema.resource_types() {
@@ -32,17 +32,17 @@ pub(super) fn document(source: &str, schemas: &Schemas) -> Result<Json, InvalidS
 }
 
 fn identity(schema: &IdentitySchema) -> Json {
-    let attribute = |one: &IdentityAttribute| {
-        let ty = serde_json::from_slice(&one.r#type).unwrap_or_default();
+    let mut attributes = Map::new();
+    for attribute in &schema.attributes {
+        let ty = serde_json::from_slice(&attribute.r#type).unwrap_or_default();
         let mut object = Map::from_iter([("type".to_owned(), ty)]);
-        if !one.description.is_empty() {
-            object.insert("description".into(), json!(one.description));
+        if !attribute.description.is_empty() {
+            object.insert("description".into(), json!(attribute.description));
         }
-        flag(&mut object, "required_for_import", one.required_for_import);
-        flag(&mut object, "optional_for_import", one.optional_for_import);
-        (one.name.clone(), Json::Object(object))
-    };
-    let attributes: Map<String, Json> = schema.attributes.iter().map(attribute).collect();
+        flag(&mut object, "required_for_import", attribute.required_for_import);
+        flag(&mut object, "optional_for_import", attribute.optional_for_import);
+        attributes.insert(attribute.name.clone(), Json::Object(object));
+    }
     json!({"version": schema.version, "attributes": attributes})
 }
 

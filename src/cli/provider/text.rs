@@ -4,7 +4,7 @@
 const WIDTH: usize = 100;
 
 /// Wraps and indents text, paragraph by paragraph.
-pub(super) fn wrap(text: &str, indent: usize) -> String {
+pub fn wrap(text: &str, indent: usize) -> String {
     let margin = " ".repeat(indent);
     text.trim().lines().map(|paragraph| wrap_paragraph(paragraph, &margin, &margin)).collect()
 }
@@ -35,7 +35,7 @@ fn wrap_paragraph(text: &str, first: &str, next: &str) -> String {
 
 /// Renders a page of `docs/types` without its title: headings in capitals, the rows of a table as a name and an
 /// indented text, and links as their text.
-pub(super) fn markdown(page: &str) -> String {
+pub fn markdown(page: &str) -> String {
     let mut out = String::new();
     let mut paragraph = String::new();
     let mut lines = page.lines().filter(|line| !line.starts_with("# ")).peekable();

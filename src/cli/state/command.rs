@@ -100,7 +100,8 @@ async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
 /// The status of a replacement that has not created the new object.
 const REPLACED: &str = "the old object is destroyed, and the new one is not created yet";
 
-fn write_row(row: &Row<'_>, detail: Detail, text: &mut Text) {
+/// Writes an object with its values.
+pub fn write_row(row: &Row<'_>, detail: Detail, text: &mut Text) {
     let deposed = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
     text.tone(Tone::Strong, format_args!("{}{deposed}", row.address)).end_line();
     let order = if row.create_before_destroy { "create before destroy" } else { "destroy before create" };
@@ -129,10 +130,10 @@ pub async fn forget(
     (yes, force): (bool, bool),
     console: Console,
 ) -> anyhow::Result<()> {
-    if let Some(found) = records.unreadable.iter().find(|found| found.address == *address) {
-        let question = format!("{found}\nThe object is kept, but is no longer managed.");
+    if let Some(unreadable) = records.unreadable.iter().find(|unreadable| unreadable.address == *address) {
+        let question = format!("{unreadable}\nThe object is kept, but is no longer managed.");
         confirm(&question, yes, console)?;
-        records.editor.remove_unreadable(found).await?;
+        records.editor.remove_unreadable(unreadable).await?;
         console.notice(&format!("`{address}` is forgotten."));
         return Ok(());
     }
@@ -148,8 +149,7 @@ pub async fn forget(
     }
     let edited = selected.iter().map(|stored| edit::remove(&stored.record, force));
     let edited = edited.collect::<anyhow::Result<Vec<_>>>()?;
-    let is_index = |missing: &Address| !missing.is_instance() && !selected.is_empty();
-    let absences = missing.iter().map(|missing| match is_index(missing) {
+    let absences = missing.iter().map(|missing| match !missing.is_instance() && !selected.is_empty() {
         true => format!("The index of `{missing}` was lost. Instances without a record are treated as never created."),
         false => format!("`{missing}` has no record. It is treated as never created."),
     });
@@ -165,7 +165,7 @@ pub async fn forget(
     // While the others are recorded, an index that was lost is written again, and their removal then ends as usual.
     for missing in &missing {
         records.editor.forget_missing(missing).await?;
-        match is_index(missing) {
+        match !missing.is_instance() && !selected.is_empty() {
             true => console.notice(&format!("Instances of `{missing}` without a record are forgotten.")),
             false => console.notice(&format!("`{missing}` is forgotten.")),
         }
@@ -182,7 +182,7 @@ pub async fn forget(
 /// exist (`RecordMissing`). A record that cannot be read is not missing, so beside it a name stands for nothing.
 async fn missing(records: &Records, address: &Address) -> anyhow::Result<Vec<Address>> {
     let is_family = !address.is_instance() && !records.editor.is_missing(address);
-    if is_family && records.unreadable.iter().any(|found| found.address.name == address.name) {
+    if is_family && records.unreadable.iter().any(|record| record.address.name == address.name) {
         return Ok(Vec::new());
     }
     records.editor.missing(address).await
@@ -196,7 +196,7 @@ async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<(
         return Err(not_recorded(&from, &records.recorded));
     }
     let is_family = selected.iter().any(|stored| stored.record.address != from);
-    if let Some(unreadable) = records.unreadable.iter().find(|found| is_family && found.address.name == from.name) {
+    if let Some(unreadable) = records.unreadable.iter().find(|record| is_family && record.address.name == from.name) {
         return Err(Failure::hinted(unreadable.to_string(), "move the instances one by one"));
     }
     if is_family && to.is_instance() {
@@ -221,12 +221,11 @@ async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<(
     }
     let after = match &records.editor {
         Editor::File(state) => {
-            let one = |(stored, to): &(Stored, Address)| {
+            let moves = pairs.iter().map(|(stored, to)| {
                 let (from, uid) = (stored.record.address.clone(), stored.record.uid.clone());
                 Move { from, to: to.clone(), uid, reverted: false, conversion: None }
-            };
-            let moves: Vec<Move> = pairs.iter().map(one).collect();
-            execute::apply_moves(state.as_ref(), &mut records.recorded, &moves).await?;
+            });
+            execute::apply_moves(state.as_ref(), &mut records.recorded, &moves.collect::<Vec<_>>()).await?;
             ""
         }
         Editor::Cluster(editor) => {

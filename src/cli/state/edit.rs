@@ -87,11 +87,8 @@ pub fn removal_question(record: &Record) -> String {
             )
         }
         _ => {
-            let named = |object: &RecordedObject| {
-                object.id().map_or("an object without an ID".to_owned(), |id| format!("`{id}`"))
-            };
-            let current = record.current.iter().map(|object| named(object));
-            let deposed = record.deposed.iter().map(|(key, object)| format!("{} (deposed {key})", named(object)));
+            let current = record.current.iter().map(|object| quoted_id(object));
+            let deposed = record.deposed.iter().map(|(key, object)| format!("{} (deposed {key})", quoted_id(object)));
             let objects: Vec<String> = current.chain(deposed).collect();
             match objects.as_slice() {
                 [] => format!("The record of `{address}` holds no object, and is removed."),
@@ -102,6 +99,10 @@ pub fn removal_question(record: &Record) -> String {
             }
         }
     }
+}
+
+fn quoted_id(object: &RecordedObject) -> String {
+    object.id().map_or("an object without an ID".to_owned(), |id| format!("`{id}`"))
 }
 
 /// Describes the published objects that remain when the record is removed.

@@ -50,10 +50,14 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
         // The packages of a cluster are not on this machine.
         Target::Cluster(_) => (None, None),
     };
-    let configured = |address: &Address| program.as_ref()?.configured(address);
-    let types = |used: &ProviderUse, type_name: &str| providers.as_ref()?.object_type(&used.provider, type_name);
-    let (serial, base) = (args.serial.unwrap_or(serial), base.as_ref());
-    let export = Export { lineage: &lineage, serial, outputs, base, types: &types, configured: &configured };
+    let export = Export {
+        lineage: &lineage,
+        serial: args.serial.unwrap_or(serial),
+        outputs,
+        base: base.as_ref(),
+        types: &|used: &ProviderUse, type_name: &str| providers.as_ref()?.object_type(&used.provider, type_name),
+        configured: &|address: &Address| program.as_ref()?.configured(address),
+    };
     let exported = export::state(&records.recorded, &export);
     if let Some(providers) = &providers {
         providers.close().await;
@@ -61,13 +65,7 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
     let (text, notes) = exported?;
     match &args.out {
         None => console.result(|out| out.write_all(text.as_bytes()))?,
-        Some(path) => {
-            let failed = |error: std::io::Error| {
-                Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "specify another file")
-            };
-            let mut file = private_file::options().create_new(true).open(path).map_err(failed)?;
-            file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-        }
+        Some(path) => write_new(path, &text)?,
     }
     notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
     console.notice("The state contains sensitive values in plain text. Only one tool may manage the objects.");
@@ -75,20 +73,24 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
 }
 
 fn base(path: &Path) -> anyhow::Result<Base> {
-    let failed = |what: String| Failure::hinted(format!("--base: {}: {what}", path.display()), "specify a state file");
-    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    Base::parse(&text).map_err(|problem| failed(problem.message))
+    let text = fs::read_to_string(path).map_err(|error| error.to_string());
+    let base = text.and_then(|text| Base::parse(&text).map_err(|problem| problem.message));
+    base.map_err(|what| Failure::hinted(format!("--base: {}: {what}", path.display()), "specify a state file"))
+}
+
+fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
+    let file = private_file::options().create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    written.map_err(|error| {
+        Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "specify another file")
+    })
 }
 
 /// The Terraform configuration, evaluated with the values of the records. `None`: there is none, or no object of
 /// `terraform_data` that has values of other types than those of records.
 async fn program(files: &Files, recorded: &Recorded, providers: &Arc<Providers>) -> Option<Arc<Terraform>> {
-    let has_types = |object: &RecordedObject| match &object.value {
-        Value::Map(entries) => entries.values().any(|value| matches!(value.unmarked(), Value::List(_) | Value::Map(_))),
-        _ => false,
-    };
     let built_in = recorded.values().filter(|stored| *stored.record.type_name == *terraform_data::TYPE_NAME);
-    if !built_in.filter_map(|stored| stored.record.current.as_deref()).any(has_types) {
+    if !built_in.filter_map(|stored| stored.record.current.as_deref()).any(has_collection) {
         return None;
     }
     let mut desired = local::read(files);
@@ -96,13 +98,24 @@ async fn program(files: &Files, recorded: &Recorded, providers: &Arc<Providers>)
     let mut config = desired.config;
     config.add_program(program.clone());
     let (readings, namespace, planned) = (Readings::new(), desired.namespace, BTreeMap::new());
-    let scope =
-        RecordedScope { config: &config, recorded, readings: &readings, namespace: &namespace, planned: &planned };
+    let scope = RecordedScope {
+        config: &config,
+        recorded,
+        readings: &readings,
+        namespace: &namespace,
+        planned: &planned,
+        is_final: false,
+    };
     for instance in config.instances.values() {
         // The configuration keeps the values that were used. An object with an error has none.
         let _ = instance.config.evaluate(&scope);
     }
     Some(program)
+}
+
+fn has_collection(object: &RecordedObject) -> bool {
+    let Value::Map(entries) = &object.value else { return false };
+    entries.values().any(|value| matches!(value.unmarked(), Value::List(_) | Value::Map(_)))
 }
 
 /// Starts the providers whose schemas the paths of sensitive values need. If one is not available, both forms of a path
@@ -111,12 +124,8 @@ async fn schemas(files: &Files, recorded: &Recorded) -> anyhow::Result<Providers
     let providers = local::providers(files, ConfigurationMode::Ignore)?;
     let records = recorded.values().map(|stored| &stored.record);
     let objects = records.flat_map(|record| record.current.iter().chain(record.deposed.values()));
-    let is_ambiguous = |object: &&Arc<RecordedObject>| match &object.value {
-        Value::Map(entries) => entries.values().any(|value| value.unmarked() == value && value.has_sensitive()),
-        _ => false,
-    };
     let mut needed: Vec<Arc<Provider>> = Vec::new();
-    for used in objects.filter(is_ambiguous).filter_map(|object| object.provider.as_ref()) {
+    for used in objects.filter(|object| is_ambiguous(object)).filter_map(|object| object.provider.as_ref()) {
         if !needed.contains(&used.provider) {
             needed.push(Arc::clone(&used.provider));
         }
@@ -124,4 +133,10 @@ async fn schemas(files: &Files, recorded: &Recorded) -> anyhow::Result<Providers
     let preparation = Preparation { namespace: None, version: 0, needed: &needed, current: &[], configurations: &[] };
     providers.prepare(preparation).await;
     Ok(providers)
+}
+
+/// Whether only the schema says what a path into the object means.
+fn is_ambiguous(object: &RecordedObject) -> bool {
+    let Value::Map(entries) = &object.value else { return false };
+    entries.values().any(|value| value.unmarked() == value && value.has_sensitive())
 }

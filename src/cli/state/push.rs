@@ -72,13 +72,14 @@ fn movable(mut recorded: Recorded, console: Console) -> anyhow::Result<Recorded>
 /// Returns an error if the records cannot be written, or if the controller may be creating one of the objects.
 async fn check(records: &[Record], there: &Recorded, editor: &ClusterEditor) -> anyhow::Result<()> {
     editor.require_namespace().await?;
-    let known = |record: &Record| there.get(&record.address).map(|stored| stored.record.clone());
-    if let Some(record) = records.iter().find(|record| known(record).is_some_and(|found| *found != **record)) {
+    for record in records {
         let address = &record.address;
-        return Err(Failure::hinted(
-            format!("`{address}` already has a record in the namespace `{}`", record.namespace),
-            format!("to forget one of the two objects without destroying it: `purlin state rm {address}`"),
-        ));
+        if there.get(address).is_some_and(|stored| *stored.record != *record) {
+            return Err(Failure::hinted(
+                format!("`{address}` already has a record in the namespace `{}`", record.namespace),
+                format!("to forget one of the two objects without destroying it: `purlin state rm {address}`"),
+            ));
+        }
     }
     let names: BTreeSet<&Arc<str>> = records.iter().map(|record| &record.address.name).collect();
     for name in names {
@@ -96,12 +97,12 @@ fn of_cluster(record: &Record, namespace: &str) -> Record {
 
 /// The addresses of each name that needs an index of its instances.
 fn families(records: &[Record]) -> BTreeMap<Arc<str>, BTreeSet<Address>> {
-    let mut all: BTreeMap<Arc<str>, BTreeSet<Address>> = BTreeMap::new();
+    let mut families: BTreeMap<Arc<str>, BTreeSet<Address>> = BTreeMap::new();
     for Record { address, .. } in records {
-        all.entry(address.name.clone()).or_default().insert(address.clone());
+        families.entry(address.name.clone()).or_default().insert(address.clone());
     }
-    all.retain(|_, of_name| of_name.iter().any(|address| address.key != InstanceKey::None));
-    all
+    families.retain(|_, of_name| of_name.iter().any(|address| address.key != InstanceKey::None));
+    families
 }
 
 fn question(records: &[Record], path: &Path, namespace: &str) -> String {
@@ -125,7 +126,9 @@ mod tests {
         let records = ["a", "b[0]", "b[1]", "c", "c[0]"].map(record);
         let found: Vec<String> = families(&records)
             .iter()
-            .map(|(name, all)| format!("{name}: {}", all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")))
+            .map(|(name, addresses)| {
+                format!("{name}: {}", addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            })
             .collect();
         assert_eq!(found, ["b: b[0] b[1]", "c: c c[0]"]);
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::edit::RecordEdit;
 use crate::cli::cluster::ClusterEditor;
-use crate::cli::options::Target;
+use crate::cli::options::{Target, source_paths};
 use crate::cli::output::Console;
 use crate::cli::{cluster, local};
 use model::{Address, Diagnostic, Diagnostics, Reason, Record, Recorded, Stored};
@@ -97,7 +97,7 @@ impl RecordList {
         if files.sources.is_empty() {
             return;
         }
-        let paths = local::source_paths(files);
+        let paths = source_paths(&files.state);
         let given: Vec<_> = files.sources.iter().map(|source| paths.absolute(source)).collect();
         let is_covered = |source: &str| given.iter().any(|path| paths.covers(path, source));
         self.recorded.retain(|_, stored| stored.record.source.as_deref().is_some_and(is_covered));

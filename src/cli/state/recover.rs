@@ -59,8 +59,8 @@ struct InterruptedCreate<'a> {
 
 async fn list(args: StateRecoverArgs, console: Console) -> anyhow::Result<Exit> {
     let records = records::read(Target::from_args(args.target), console).await?;
-    let found = records.recorded.values().filter_map(|stored| Some((&*stored.record, open_create(&stored.record)?)));
-    let rows: Vec<_> = found.map(|(record, intent)| row(record, intent)).collect();
+    let creates = records.recorded.values().filter_map(|stored| Some((&*stored.record, open_create(&stored.record)?)));
+    let rows: Vec<_> = creates.map(|(record, intent)| row(record, intent)).collect();
     let exit = Exit::of(!records.diagnostics.is_empty(), false, false);
     if args.output == Format::Json {
         let document = serde_json::json!({"formatVersion": FORMAT_VERSION, "creates": rows});
@@ -105,13 +105,16 @@ fn names(planned: Option<&Value>) -> String {
         value => Some(value),
     });
     let places: Vec<&Value> = [planned].into_iter().chain(metadata).collect();
-    let shown = |name: &str, value: &Value| Some(format!("{name} = {}", value.as_str()?));
-    let named = places.iter().flat_map(|place| NAMES.iter().filter_map(|name| shown(name, place.get(name)?)));
-    let mut found: Vec<String> = named.collect();
-    if let (Value::Map(map), true) = (planned, found.is_empty()) {
-        found.extend(map.iter().filter_map(|(name, value)| shown(name, value)).take(3));
+    let named = places.iter().flat_map(|place| NAMES.iter().filter_map(|name| named_text(name, place.get(name)?)));
+    let mut texts: Vec<String> = named.collect();
+    if let (Value::Map(map), true) = (planned, texts.is_empty()) {
+        texts.extend(map.iter().filter_map(|(name, value)| named_text(name, value)).take(3));
     }
-    found.join(", ")
+    texts.join(", ")
+}
+
+fn named_text(name: &str, value: &Value) -> Option<String> {
+    Some(format!("{name} = {}", value.as_str()?))
 }
 
 type Resolution<'r> = (&'r Stored, RecordEdit);
@@ -126,10 +129,10 @@ fn resolutions<'r>(args: &StateRecoverArgs, recorded: &'r Recorded) -> anyhow::R
     if let Some(both) = args.absent.iter().find(|address| imported.contains(address)) {
         return Err(Failure::hinted(format!("`{both}` is in both --import and --absent"), "name it once"));
     }
-    let mut all = Vec::new();
+    let mut resolutions = Vec::new();
     for (address, id) in &args.imports {
         let stored = interrupted(recorded, address)?;
-        all.push((stored, import(&stored.record, id)));
+        resolutions.push((stored, import(&stored.record, id)));
     }
     let absent = args.absent.iter().map(|address| interrupted(recorded, address));
     let others = recorded
@@ -138,14 +141,14 @@ fn resolutions<'r>(args: &StateRecoverArgs, recorded: &'r Recorded) -> anyhow::R
         .filter(|stored| open_create(&stored.record).is_some() && !imported.contains(&stored.record.address));
     for stored in absent.chain(others.map(Ok)) {
         let stored = stored?;
-        all.push((stored, edit::remove(&stored.record, true)?));
+        resolutions.push((stored, edit::remove(&stored.record, true)?));
     }
-    Ok(all)
+    Ok(resolutions)
 }
 
 fn interrupted<'r>(recorded: &'r Recorded, address: &Address) -> anyhow::Result<&'r Stored> {
-    let found = recorded.get(address).filter(|stored| open_create(&stored.record).is_some());
-    found.ok_or_else(|| {
+    let stored = recorded.get(address).filter(|stored| open_create(&stored.record).is_some());
+    stored.ok_or_else(|| {
         let hint = "`purlin state recover` lists the creates whose outcome is unknown";
         Failure::hinted(format!("`{address}` has no interrupted create"), hint)
     })

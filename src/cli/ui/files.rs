@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::planned::Planned;
 use crate::cli::dev::Watch;
 use crate::cli::local;
-use crate::cli::options::{Files, Planning};
+use crate::cli::options::{Files, Planning, source_paths};
 use crate::cli::view;
 use controller::ui::snapshot::Snapshot;
 use controller::ui::{About, Current, Detail, LONGEST_WAIT, PlanDetail, Refusal, Session, decision};
@@ -51,7 +51,7 @@ impl FilesSession {
 
     /// Reads the files and records once, then whenever they change. Never ends.
     pub async fn follow(&self, mut engine: Option<(String, Engine)>) {
-        let mut watch = Watch::new(self.files.sources.clone(), local::source_paths(&self.files), Instant::now());
+        let mut watch = Watch::new(self.files.sources.clone(), source_paths(&self.files.state), Instant::now());
         loop {
             let seen = state_fingerprint(&self.files);
             self.observe(&mut engine).await;
@@ -131,9 +131,10 @@ impl Session for FilesSession {
 
     fn graph<'a>(&'a self, _: &'a str, seen: Option<&'a str>) -> BoxFuture<'a, Result<Current, Refusal>> {
         let mut latest = self.latest.subscribe();
-        let is_new =
-            move |one: &Arc<Observed>| one.version > 0 && seen.is_none_or(|seen| seen != one.version.to_string());
         async move {
+            let is_new = |observed: &Arc<Observed>| {
+                observed.version > 0 && seen.is_none_or(|seen| seen != observed.version.to_string())
+            };
             let changed = async { latest.wait_for(is_new).await.map(|observed| Arc::clone(&observed)) };
             match tokio::time::timeout(LONGEST_WAIT, changed).await {
                 Ok(Ok(observed)) => {

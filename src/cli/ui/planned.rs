@@ -30,11 +30,11 @@ impl Planned {
         let dependencies = self.dependencies();
         let dependencies = dependencies.iter().map(|(from, to, why)| (from.as_str(), to.as_str(), why.clone()));
         let edges = object_edges(&names, &step_edges, |step| owners.get(step).copied().unwrap_or(step), dependencies);
-        let general = self.planned.diagnostics.iter().filter(|one| one.address.is_none());
+        let general = self.planned.diagnostics.iter().filter(|problem| problem.address.is_none());
         Snapshot {
             namespace: self.inputs.config.namespace.to_string(),
             edges,
-            notes: general.map(|one| one_line(&one.to_string()).into_owned()).collect(),
+            notes: general.map(|problem| one_line(&problem.to_string()).into_owned()).collect(),
             objects,
             steps,
             step_edges,
@@ -44,7 +44,7 @@ impl Planned {
 
     /// The changes of objects that are not deposed.
     fn current(&self) -> impl Iterator<Item = &Change> {
-        self.planned.plan.changes.iter().filter(|change| change.deposed.is_none())
+        self.planned.plan.current_changes()
     }
 
     fn object(&self, change: &Change) -> Object {
@@ -73,7 +73,7 @@ impl Planned {
 
     fn state(&self, change: &Change) -> (State, Option<Reason>, String) {
         let failure = self.inputs.failures.get(&change.address);
-        let because = || change.because.as_ref().map(ToString::to_string).unwrap_or_default();
+        let because = change.because.as_ref().map(ToString::to_string).unwrap_or_default();
         match change.action {
             _ if self.is_running(&change.address) => (State::Running, None, "its step is running".to_owned()),
             Action::Blocked => {
@@ -85,12 +85,12 @@ impl Planned {
                 };
                 (state, Some(reason), change.message.clone())
             }
-            Action::NoOp | Action::Record => (State::Ready, None, because()),
+            Action::NoOp | Action::Record => (State::Ready, None, because),
             _ => match failure {
                 Some(failure) => {
                     (State::Failed, None, format!("{} failed: {}", failure.operation, one_line(&failure.message)))
                 }
-                None => (State::Waiting, None, because()),
+                None => (State::Waiting, None, because),
             },
         }
     }
@@ -101,7 +101,7 @@ impl Planned {
         let waiting: BTreeSet<&str> = published.edges.iter().map(|edge| edge.from.as_str()).collect();
         let running: BTreeSet<String> =
             graph.nodes().filter(|node| graph.is_running(*node)).map(|node| graph.id(node)).collect();
-        let node = |step: &api::PlanStep| {
+        let nodes = published.nodes.iter().map(|step| {
             let failure = self.inputs.failures.get(&step.address);
             let (state, message) = match failure {
                 _ if running.contains(&step.id) => (State::Running, "running".to_owned()),
@@ -111,15 +111,15 @@ impl Planned {
             };
             let (object, operation) = (step.address.to_string(), step.operation.as_str().to_owned());
             StepNode { id: step.id.clone(), object, operation, state, message }
-        };
-        let edge = |edge: &api::PlanEdge| Edge {
+        });
+        let edges = published.edges.iter().map(|edge| Edge {
             from: edge.from.clone(),
             to: edge.to.clone(),
             why: edge.because.clone(),
             waits: true,
             depends: true,
-        };
-        (published.nodes.iter().map(node).collect(), published.edges.iter().map(edge).collect())
+        });
+        (nodes.collect(), edges.collect())
     }
 
     /// Who depends on whom, and the sentence that says so. A dependency on a family is one on each of its instances.
@@ -128,21 +128,21 @@ impl Planned {
         for change in self.current().filter(|change| change.address.key != InstanceKey::None) {
             families.entry(&change.address.name).or_default().push(&change.address);
         }
-        let mut all = Vec::new();
-        for (from, wants) in &self.planned.plan.dependencies {
+        let mut dependencies = Vec::new();
+        for (from, wants) in self.planned.plan.dependencies() {
             for wanted in wants.iter() {
                 let why = format!("{from} depends on {wanted}");
                 let instances = families.get(&*wanted.name).filter(|_| wanted.key == InstanceKey::None);
                 match instances {
                     Some(instances) => {
                         let some = instances.iter().take(MAX_FAMILY_EDGES);
-                        all.extend(some.map(|one| (from.to_string(), one.to_string(), why.clone())));
+                        dependencies.extend(some.map(|instance| (from.to_string(), instance.to_string(), why.clone())));
                     }
-                    None => all.push((from.to_string(), wanted.to_string(), why)),
+                    None => dependencies.push((from.to_string(), wanted.to_string(), why)),
                 }
             }
         }
-        all
+        dependencies
     }
 
     /// Everything about one object. `None` if there is none.
@@ -150,8 +150,8 @@ impl Planned {
         let change = self.current().find(|change| change.address.to_string() == name)?;
         let address = &change.address;
         let record = self.inputs.recorded.get(address).map(|stored| stored.record.as_ref());
-        let own = self.planned.plan.changes.iter().filter(|one| one.address == *address && is_shown(one));
-        let diffs = own.map(|change| {
+        let changes = self.planned.plan.objects.get(address)?.changes().filter(|change| is_shown(change));
+        let diffs = changes.map(|change| {
             let mut text = Text::new(false);
             write_change(change, Amount::default(), &mut text);
             Diff { plan: String::new(), text: text.as_str().to_owned() }
@@ -178,27 +178,32 @@ impl Planned {
 
     fn facts(&self, change: &Change) -> Vec<(&'static str, String)> {
         let address = &change.address;
-        let list = |items: &mut dyn Iterator<Item = String>| items.collect::<Vec<_>>().join(", ");
         let record = self.inputs.recorded.get(address).map(|stored| stored.record.as_ref());
         let current = record.and_then(|record| record.current.as_deref());
         let instance = self.planned.config.instances.get(address);
         let source = instance.and_then(|instance| instance.source.as_ref()).map(ToString::to_string);
-        let problems = self.planned.diagnostics.iter().filter(|one| one.address.as_ref() == Some(address));
+        let problems = self.planned.diagnostics.iter().filter(|problem| problem.address.as_ref() == Some(address));
         let failure = self.inputs.failures.get(address);
-        let dependencies = self.planned.plan.dependencies.get(address).map(AsRef::as_ref).unwrap_or_default();
+        let dependencies = self.planned.plan.dependencies_of(address);
         let deposed = record.into_iter().flat_map(|record| record.deposed.keys()).map(ToString::to_string);
         let facts = [
             ("Id", current.and_then(|object| display_id(&object.value)).unwrap_or_default()),
             ("Manifest", source.unwrap_or_default()),
             (
                 "Last failure",
-                failure.map(|one| format!("{} at {:.0}: {}", one.operation, one.at, one.message)).unwrap_or_default(),
+                failure
+                    .map(|failure| format!("{} at {:.0}: {}", failure.operation, failure.at, failure.message))
+                    .unwrap_or_default(),
             ),
-            ("Problem", list(&mut problems.map(|one| one_line(&one.to_string()).into_owned()))),
-            ("Depends on", list(&mut dependencies.iter().map(ToString::to_string))),
-            ("Waits for", list(&mut change.waiting_for.iter().map(ToString::to_string))),
-            ("Deposed", list(&mut deposed.into_iter())),
+            ("Problem", list(problems.map(|problem| one_line(&problem.to_string()).into_owned()))),
+            ("Depends on", list(dependencies.iter().map(ToString::to_string))),
+            ("Waits for", list(change.waiting_for.iter().map(ToString::to_string))),
+            ("Deposed", list(deposed)),
         ];
         facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
     }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::scripted::Operation;
 
 use super::changes::on;
-use super::play::{Play, thing};
+use super::play::{Play, config_map, thing};
 use super::values::hooked;
 use crate::approver::{Approver, unfinished};
 use crate::kubectl::SHOP;
@@ -146,6 +146,28 @@ pub(super) async fn approved_in_parts(play: &Play) {
     play.approve_until(&["a v0 f1", "b ->a f0", "c v0 ->a"]).await;
     let is_over = play.env.cluster.with(|server, _| unfinished(server).is_empty());
     play.expect("each approval has ended", is_over);
+}
+
+/// The controller restarts while a correction of drift waits for an approval, and a user approves it while no controller runs.
+/// The Plan stays the same.
+pub(super) async fn correction_held_over_restarts(play: &Play) {
+    let mut spec = config_map("a");
+    spec["approval"] = json!({ "requireFor": ["Drift"] });
+    play.apply("a", &spec);
+    play.given().await;
+    play.change("a", &json!({ "data": { "a": "other" } }));
+    let plan = play.offered().await;
+    play.roll().await;
+    play.pass(Duration::from_secs(20)).await;
+    play.expect("the Plan is still offered", play.offered().await["metadata"]["uid"] == plan["metadata"]["uid"]);
+    play.stop().await;
+    play.approve().await;
+    play.start();
+    play.ends(&["a ConfigMap a a=b"]).await;
+    let states: Vec<Value> = play.env.cluster.with(|server, _| {
+        server.objects("purlin.dev", "plans").map(|plan| plan.value["status"]["approval"].clone()).collect()
+    });
+    play.expect(&format!("the only Plan is applied: {states:?}"), states == ["Applied"]);
 }
 
 /// An author deletes the Plan of a change, and puts an approved Plan with an earlier digest under its name.

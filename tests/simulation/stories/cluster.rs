@@ -161,6 +161,22 @@ pub(super) async fn names_move_down_a_chain(play: &Play) {
     play.ends(&["a ConfigMap two a=b", "b ConfigMap three a=b", "c ConfigMap four a=b"]).await;
 }
 
+/// Two objects exchange their names, one after the other. Both say so, and a third name opens the circle, as the hint says.
+pub(super) async fn names_go_round_in_a_circle(play: &Play) {
+    play.apply("a", &config_map("one"));
+    play.apply("b", &config_map("two"));
+    play.given().await;
+    play.apply("a", &config_map("two"));
+    play.until_says("a", "Ready", "AlreadyExists").await;
+    play.apply("b", &config_map("one"));
+    play.until_says("a", "Ready", "NameCycle").await;
+    play.until_says("b", "Ready", "NameCycle").await;
+    play.apply("b", &config_map("three"));
+    play.until_up_to_date().await;
+    play.apply("b", &config_map("one"));
+    play.ends(&["a ConfigMap two a=b", "b ConfigMap one a=b"]).await;
+}
+
 /// A Resource is renamed without a move. Its object stays until the new Resource no longer claims it.
 pub(super) async fn object_of_a_renamed_resource(play: &Play) {
     play.apply("a", &site("v0"));

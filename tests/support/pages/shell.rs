@@ -57,6 +57,7 @@ impl Shell {
             .current_dir(directory.path())
             .env("PATH", path)
             .env("HOME", control.path())
+            .env_remove("TF_CLI_CONFIG_FILE")
             .env("KUBECONFIG", control.path().join("no-such-kubeconfig"));
         for name in ["XDG_CACHE_HOME", "PURLIN_PLUGIN_CACHE", "PURLIN_PLUGIN_DIR"] {
             command.env_remove(name);

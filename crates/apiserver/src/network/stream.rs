@@ -198,29 +198,32 @@ impl Stream {
         self.ending = true;
     }
 
+    fn note(&self, text: &str) {
+        self.shared.write(&format!("{} <- {}", self.seen.client, text));
+    }
+
     /// Delivers everything that is due. Returns whether the stream continues.
     fn hand_over(&mut self, now: Instant) -> bool {
         while self.waiting.front().is_some_and(|(due, _)| *due <= now) {
             let Some((_, next)) = self.waiting.pop_front() else { break };
-            let note = |text: &str| self.shared.write(&format!("{} <- {}", self.seen.client, text));
             let line = match next {
                 Next::Event(event) => {
                     let (what, happened) = (&self.seen.resource, event.happened);
                     let (namespace, name) = (event.object.namespace(), event.object.name());
-                    note(&format!("{what} {happened:?} {namespace}/{name} rv={}", event.version));
+                    self.note(&format!("{what} {happened:?} {namespace}/{name} rv={}", event.version));
                     self.spec.line(&event)
                 }
                 Next::Line(line) => {
-                    note(&format!("{} too old", self.seen.resource));
+                    self.note(&format!("{} too old", self.seen.resource));
                     line
                 }
                 Next::End => {
-                    note(&format!("{} ends", self.seen.resource));
+                    self.note(&format!("{} ends", self.seen.resource));
                     let _ = self.sender.send(Piece::End);
                     return false;
                 }
                 Next::Reset => {
-                    note(&format!("{} reset", self.seen.resource));
+                    self.note(&format!("{} reset", self.seen.resource));
                     return false;
                 }
             };

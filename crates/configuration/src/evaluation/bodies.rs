@@ -15,7 +15,7 @@ type Parts = Option<Vec<(Arc<str>, Value)>>;
 
 impl Scope<'_> {
     /// The value of a body.
-    pub(super) fn body(
+    pub fn body(
         &self,
         compiled: &Compiled,
         schema: &Block,
@@ -48,8 +48,9 @@ impl Scope<'_> {
         keeps_ephemeral: bool,
         outcome: &mut Outcome,
     ) -> Result<Value, Stop> {
-        let none = || Value::unknown(attribute.ty.without_optional());
-        let Some(value) = self.own(expr, outcome)? else { return Ok(none()) };
+        let Some(value) = self.own(expr, outcome)? else {
+            return Ok(Value::unknown(attribute.ty.without_optional()));
+        };
         if !attribute.write_only && !keeps_ephemeral && value.contains_mark(&Mark::Ephemeral) {
             let detail = format!("The value of `{name}` is kept, so it cannot come from an ephemeral value.");
             self.problem("Ephemeral value not allowed", detail, expr, outcome);
@@ -59,7 +60,7 @@ impl Scope<'_> {
             Err(error) => {
                 let detail = format!("Inappropriate value for attribute \"{name}\": {error}.");
                 self.problem("Incorrect attribute value type", detail, expr, outcome);
-                Ok(none())
+                Ok(Value::unknown(attribute.ty.without_optional()))
             }
         }
     }
@@ -184,8 +185,11 @@ impl Scope<'_> {
             if is_set && !collection.is_wholly_known() {
                 return None;
             }
-            let key = |at: i64, value: &Value| if is_set { value.clone() } else { Value::int(at) };
-            return Some((0..).zip(items).map(|(at, value)| (key(at, value), value.clone())).collect());
+            let items = (0..).zip(items).map(|(at, value)| {
+                let key = if is_set { value.clone() } else { Value::int(at) };
+                (key, value.clone())
+            });
+            return Some(items.collect());
         }
         let is_possible = !collection.ty().is_primitive();
         if !is_possible {
@@ -220,16 +224,15 @@ impl Scope<'_> {
             return Ok(Value::unknown(ty));
         }
         let element = nested.block.implied_type();
-        let values = |parts: Vec<(Arc<str>, Value)>| parts.into_iter().map(|(_, part)| part);
         Ok(match nested.nesting {
             Nesting::Single => parts.pop().map_or_else(|| Value::null(ty), |(_, part)| part),
             Nesting::Group => match parts.pop() {
                 Some((_, part)) => part,
                 None => self.body(&Compiled::default(), &nested.block, true, outcome)?,
             },
-            Nesting::List if ty == Type::Dynamic => Value::tuple(values(parts)),
-            Nesting::List => Value::list(element, values(parts)),
-            Nesting::Set => Value::set(element, values(parts)),
+            Nesting::List if ty == Type::Dynamic => Value::tuple(parts.into_iter().map(|(_, part)| part)),
+            Nesting::List => Value::list(element, parts.into_iter().map(|(_, part)| part)),
+            Nesting::Set => Value::set(element, parts.into_iter().map(|(_, part)| part)),
             Nesting::Map if ty == Type::Dynamic => Value::object(parts),
             Nesting::Map => Value::map(element, parts),
         })

@@ -16,7 +16,7 @@ use crate::tree::NodeId;
 
 /// Which body it is.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub enum Place {
     Resource(NodeId, ResourceName),
     Provider(NodeId, LocalProvider),
     /// A `provider_meta` block.
@@ -30,7 +30,7 @@ pub(super) enum Place {
 
 /// The arguments and blocks of a body.
 #[derive(Debug, Default)]
-pub(super) struct Compiled {
+pub struct Compiled {
     pub attributes: BTreeMap<Arc<str>, Expr>,
     /// The blocks of each type, also those that are written for an attribute.
     pub blocks: BTreeMap<Arc<str>, Vec<Nested>>,
@@ -39,7 +39,7 @@ pub(super) struct Compiled {
 
 /// A block, or a `dynamic` block that stands for some.
 #[derive(Debug)]
-pub(super) struct Nested {
+pub struct Nested {
     pub body: Compiled,
     /// What a label is written as, of a block that has one.
     pub label: Option<Arc<str>>,
@@ -48,7 +48,7 @@ pub(super) struct Nested {
 }
 
 #[derive(Debug)]
-pub(super) struct Dynamic {
+pub struct Dynamic {
     pub for_each: Expr,
     pub iterator: Arc<str>,
     pub label: Option<Expr>,
@@ -56,7 +56,7 @@ pub(super) struct Dynamic {
 
 impl Evaluation {
     /// The body of a block by its schema. `None` if it does not fit, which is reported.
-    pub(super) fn compiled(&self, place: &Place, body: &Layers, schema: &Block) -> Option<Arc<Compiled>> {
+    pub(crate) fn compiled(&self, place: &Place, body: &Layers, schema: &Block) -> Option<Arc<Compiled>> {
         if let Some(compiled) = self.compiled.borrow().get(place) {
             return compiled.clone();
         }
@@ -104,23 +104,23 @@ fn compile(body: Layers, schema: &Block, diagnostics: &mut Diagnostics) -> Compi
 
 /// The attributes that are written as blocks, with what is in one of them.
 fn written_as_blocks(body: &Layers, schema: &Block) -> BTreeMap<Arc<str>, Block> {
-    let bodies = || std::iter::once(&body.base).chain(&body.overrides);
+    let bodies: Vec<&hcl::Body> = std::iter::once(&body.base).chain(&body.overrides).collect();
+    let possible =
+        schema.attributes.iter().filter_map(|(name, attribute)| Some((name.clone(), attribute.as_blocks()?)));
+    possible.filter(|(name, _)| bodies.iter().any(|body| has_blocks(body, name))).collect()
+}
+
+fn has_blocks(body: &hcl::Body, name: &str) -> bool {
+    let is_written = body.blocks.iter().any(|block| {
+        let is_dynamic = block.kind.text == "dynamic" && block.labels.first().is_some_and(|label| label.text == name);
+        block.kind.text == name || is_dynamic
+    });
+    if is_written || body.json.is_none() {
+        return is_written;
+    }
     // In JSON syntax blocks and values look the same. What can be read as blocks is.
-    let is_object = |name: &str| {
-        bodies().filter(|body| body.json.is_some()).any(|body| {
-            let (content, _, problems) = body.clone().partial_content(&Schema::new(&[], &[(name, &[])]));
-            problems.is_empty() && !content.blocks.is_empty()
-        })
-    };
-    let is_written = |name: &str| {
-        bodies().flat_map(|body| &body.blocks).any(|block| {
-            let is_dynamic =
-                block.kind.text == "dynamic" && block.labels.first().is_some_and(|label| label.text == name);
-            block.kind.text == name || is_dynamic
-        })
-    };
-    let possible = schema.attributes.iter().filter_map(|(name, own)| Some((name.clone(), own.as_blocks()?)));
-    possible.filter(|(name, _)| is_written(name) || is_object(name)).collect()
+    let (content, _, problems) = body.clone().partial_content(&Schema::new(&[], &[(name, &[])]));
+    problems.is_empty() && !content.blocks.is_empty()
 }
 
 fn inner<'b>(kind: &str, schema: &'b Block, as_blocks: &'b BTreeMap<Arc<str>, Block>) -> Option<&'b Block> {
@@ -129,20 +129,15 @@ fn inner<'b>(kind: &str, schema: &'b Block, as_blocks: &'b BTreeMap<Arc<str>, Bl
 
 fn expected(schema: &Block, as_blocks: &BTreeMap<Arc<str>, Block>) -> Schema {
     let attributes = schema.attributes.iter().filter(|(name, _)| !as_blocks.contains_key(*name));
-    let attribute = |(name, own): (&Arc<str>, &crate::schema::Attribute)| AttributeSchema {
-        name: name.to_string(),
-        required: own.required,
-    };
-    let block = |kind: &str, is_map: bool| BlockSchema {
-        kind: kind.to_owned(),
-        labels: if is_map { vec!["key".to_owned()] } else { Vec::new() },
-    };
-    let blocks = schema.blocks.iter().map(|(kind, nested)| block(kind, nested.nesting == Nesting::Map));
+    let attributes =
+        attributes.map(|(name, attribute)| AttributeSchema { name: name.to_string(), required: attribute.required });
+    let blocks = schema.blocks.iter().map(|(kind, nested)| BlockSchema {
+        kind: kind.to_string(),
+        labels: if nested.nesting == Nesting::Map { vec!["key".to_owned()] } else { Vec::new() },
+    });
+    let as_blocks = as_blocks.keys().map(|kind| BlockSchema { kind: kind.to_string(), labels: Vec::new() });
     let dynamic = BlockSchema { kind: "dynamic".to_owned(), labels: vec!["type".to_owned()] };
-    Schema {
-        attributes: attributes.map(attribute).collect(),
-        blocks: blocks.chain(as_blocks.keys().map(|kind| block(kind, false))).chain([dynamic]).collect(),
-    }
+    Schema { attributes: attributes.collect(), blocks: blocks.chain(as_blocks).chain([dynamic]).collect() }
 }
 
 fn dynamic(block: layers::Block, inner: &Block, diagnostics: &mut Diagnostics) -> Option<Nested> {

@@ -20,7 +20,7 @@ struct Broken {
 
 impl Evaluation {
     /// Whether all rules hold, as far as that is known. What does not is reported as an error.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         scope: &Scope<'_>,
         rules: &[Rule],
@@ -40,7 +40,7 @@ impl Evaluation {
         Ok(holds)
     }
 
-    pub(super) fn postconditions(
+    pub(crate) fn postconditions(
         &self,
         module: ModuleId,
         name: &ResourceName,
@@ -60,7 +60,7 @@ impl Evaluation {
     }
 
     /// The assertions of a check block. What does not hold is a warning.
-    pub(super) fn assertions(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
+    pub(crate) fn assertions(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
         let instance = self.module(module);
         let scope = Scope::new(self, module, None);
         let mut holds = true;

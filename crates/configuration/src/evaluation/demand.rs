@@ -8,20 +8,33 @@ use std::sync::Arc;
 
 use cty::{Type, Value};
 use hcl::Range;
+use language::Effects;
 
 use super::expansion::{Instances, Keys};
 use super::item::{Item, ModuleId};
+use super::scope::Scope;
 use super::uses::Dependency;
-use super::{Evaluation, Object, Presence, Stop};
+use super::{Computed, Evaluation, Object, Presence, Stop};
 use crate::address::{InstanceAddress, Key, ModulePath, ResourceAddress, ResourceName};
 use crate::diagnostics::Diagnostics;
 use crate::module::Repetition;
 use crate::providers::ProviderAddress;
 use crate::tree::Tree;
 
+/// What an expression comes to that is not of the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// `None` if an error took it away, here or in what the expression uses.
+    pub value: Option<Value>,
+    /// The objects that it comes from.
+    pub uses: BTreeSet<Dependency>,
+    /// The problems of the expression itself.
+    pub problems: Diagnostics,
+}
+
 /// What the computation of an item has read and reported.
 #[derive(Default)]
-pub(super) struct Computing {
+pub struct Computing {
     pub reads: HashSet<Stop>,
     pub problems: Diagnostics,
 }
@@ -130,6 +143,38 @@ impl Evaluation {
         self.forget(Stop::Object(address.clone()));
     }
 
+    /// From now on, functions with effects have results: what they give goes into objects, as in upstream's apply. What is
+    /// known already stays.
+    pub fn act(&self) {
+        if self.settings.effects.is_none() || self.acts.replace(true) {
+            return;
+        }
+        let values: Vec<Item> = self
+            .values
+            .borrow()
+            .iter()
+            .filter(|(_, computed)| !computed.value.is_wholly_known())
+            .map(|(item, _)| item.clone())
+            .collect();
+        let objects: Vec<Item> = self
+            .objects
+            .borrow()
+            .iter()
+            .filter(|(_, object)| !object.config.is_wholly_known())
+            .map(|(item, _)| item.clone())
+            .collect();
+        for item in values.into_iter().chain(objects) {
+            self.remove(&item);
+            self.forget(Stop::Item(item));
+        }
+    }
+
+    /// What functions with effects give now.
+    pub(crate) fn effects(&self) -> Option<&dyn Effects> {
+        let effects = self.settings.effects.as_deref().filter(|_| self.acts.get())?;
+        Some(effects)
+    }
+
     /// What an object should be, with the values that are set. `None` if the configuration has no such object.
     pub fn configured(&self, address: &InstanceAddress) -> Option<Arc<Object>> {
         let module = self.reach(&address.resource.module)?;
@@ -197,6 +242,25 @@ impl Evaluation {
         self.presence(address)
     }
 
+    /// Evaluates an expression in the root module, with the values that are set.
+    pub fn ask(&self, expr: &hcl::Expr) -> Answer {
+        loop {
+            self.computing.replace(Some(Computing::default()));
+            let result = Scope::new(self, 0, None).computed(expr);
+            let problems = self.computing.take().unwrap_or_default().problems;
+            match result {
+                Ok(Computed { value, uses, failed }) => {
+                    return Answer { value: (!failed).then_some(value), uses: uses.to_set(), problems };
+                }
+                Err(Stop::Item(item)) => self.demand(&item),
+                Err(Stop::Object(object)) => {
+                    let uses = [Dependency::Resource(object.resource, object.key)].into();
+                    return Answer { value: None, uses, problems };
+                }
+            }
+        }
+    }
+
     /// The type of the values of an object. `None` if its schema is not known.
     pub fn type_of(&self, address: &InstanceAddress) -> Option<Type> {
         let Item::Object(module, name, _) = self.item_at(address)? else { return None };
@@ -242,27 +306,29 @@ impl Evaluation {
 
     fn blocks_of(&self, id: ModuleId, all: &mut Vec<KnownBlock>) {
         let instance = self.module(id);
-        let block = |item: &Item, repetition: &Repetition, range: Range| {
-            self.demand(item);
-            let instances = self.instances.borrow().get(item).cloned()?;
-            Some(KnownBlock {
-                module: instance.path.clone(),
-                resource: None,
-                call: None,
-                kind: KeyKind::of(repetition),
-                keys: instances.block_keys(),
-                uses: instances.uses.to_set(),
-                range: repetition.expr().map_or(range, |expr| expr.range),
-            })
-        };
         for (name, resource) in &instance.module.resources {
-            let known = block(&Item::Resource(id, name.clone()), &resource.repetition, resource.range);
+            let known = self.block(id, &Item::Resource(id, name.clone()), &resource.repetition, resource.range);
             all.extend(known.map(|known| KnownBlock { resource: Some(name.clone()), ..known }));
         }
         for (name, call) in &instance.module.calls {
-            let known = block(&Item::Call(id, name.clone()), &call.repetition, call.range);
+            let known = self.block(id, &Item::Call(id, name.clone()), &call.repetition, call.range);
             all.extend(known.map(|known| KnownBlock { call: Some(name.clone()), ..known }));
         }
+    }
+
+    /// A block of a module, whose name the caller adds.
+    fn block(&self, id: ModuleId, item: &Item, repetition: &Repetition, range: Range) -> Option<KnownBlock> {
+        self.demand(item);
+        let instances = self.instances.borrow().get(item).cloned()?;
+        Some(KnownBlock {
+            module: self.module(id).path.clone(),
+            resource: None,
+            call: None,
+            kind: KeyKind::of(repetition),
+            keys: instances.block_keys(),
+            uses: instances.uses.to_set(),
+            range: repetition.expr().map_or(range, |expr| expr.range),
+        })
     }
 
     /// What the outputs and checks of all modules come from, and the imports, at present.
@@ -314,20 +380,20 @@ impl Evaluation {
         }
     }
 
-    pub(super) fn computing(&self, item: &Item) -> Computing {
+    pub(crate) fn computing(&self, item: &Item) -> Computing {
         // What is in a module is what its call gives.
         let caller = self.module(item.module()).caller.clone();
         let reads = caller.map(|(caller, call)| Stop::Item(Item::Call(caller, call))).into_iter().collect();
         Computing { reads, problems: Diagnostics::default() }
     }
 
-    pub(super) fn has_read(&self, what: Stop) {
+    pub(crate) fn has_read(&self, what: Stop) {
         if let Some(computing) = &mut *self.computing.borrow_mut() {
             computing.reads.insert(what);
         }
     }
 
-    pub(super) fn keep(&self, item: &Item, computing: Computing) {
+    pub(crate) fn keep(&self, item: &Item, computing: Computing) {
         let Computing { reads, problems } = computing;
         if problems != Diagnostics::default() {
             self.problems.borrow_mut().insert(item.clone(), problems);

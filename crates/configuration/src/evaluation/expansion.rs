@@ -14,7 +14,7 @@ use crate::module::{ModuleCall, Repetition, Resource};
 
 /// The instances of a block or call.
 #[derive(Debug)]
-pub(super) struct Instances {
+pub struct Instances {
     pub keys: Keys,
     pub uses: Uses,
     /// The objects that the expression of the keys names itself.
@@ -22,7 +22,7 @@ pub(super) struct Instances {
 }
 
 #[derive(Debug)]
-pub(super) enum Keys {
+pub enum Keys {
     Known(Vec<Each>),
     /// The keys are not known before other objects are changed.
     Unknown,
@@ -62,13 +62,13 @@ impl Instances {
 }
 
 impl Evaluation {
-    pub(super) fn resource_instances(&self, module: ModuleId, name: &ResourceName) -> Result<Instances, Stop> {
+    pub(crate) fn resource_instances(&self, module: ModuleId, name: &ResourceName) -> Result<Instances, Stop> {
         let instance = self.module(module);
         let resource = &instance.module.resources[name];
         self.expand(module, &resource.repetition)
     }
 
-    pub(super) fn call_instances(&self, module: ModuleId, name: &Arc<str>) -> Result<Instances, Stop> {
+    pub(crate) fn call_instances(&self, module: ModuleId, name: &Arc<str>) -> Result<Instances, Stop> {
         let instance = self.module(module);
         let call = &instance.module.calls[name];
         let Some(node) = self.tree.nodes[instance.node].children.get(name).copied() else {
@@ -138,7 +138,7 @@ impl Evaluation {
     }
 
     /// What follows when an item is computed: the objects of a block, and what is reported of it.
-    pub(super) fn continue_with(&self, item: &Item) {
+    pub(crate) fn continue_with(&self, item: &Item) {
         match item {
             Item::Resource(module, name) => {
                 let instance = self.module(*module);
@@ -262,8 +262,8 @@ fn for_each(scope: &Scope<'_>, expr: &Expr, outcome: &mut Outcome) -> Result<Key
     }
     if let Some(entries) = value.as_entries() {
         let each =
-            |(key, value): (&Arc<str>, &Value)| Each { key: Some(Key::Text(key.clone())), value: Some(value.clone()) };
-        return Ok(Keys::Known(entries.iter().map(each).collect()));
+            entries.iter().map(|(key, value)| Each { key: Some(Key::Text(key.clone())), value: Some(value.clone()) });
+        return Ok(Keys::Known(each.collect()));
     }
     let Some(items) = value.as_items().filter(|_| value.is_wholly_known()) else { return Ok(Keys::Unknown) };
     let mut all = Vec::new();
@@ -283,11 +283,14 @@ fn for_each(scope: &Scope<'_>, expr: &Expr, outcome: &mut Outcome) -> Result<Key
 }
 
 /// The instances of a provider configuration with `for_each`.
-pub(super) fn provider_keys(value: &Value) -> Vec<Each> {
-    let each = |key: &str, value: &Value| Each { key: Some(Key::Text(key.into())), value: Some(value.clone()) };
+pub fn provider_keys(value: &Value) -> Vec<Each> {
     match (value.as_entries(), value.as_items()) {
-        (Some(entries), _) => entries.iter().map(|(key, value)| each(key, value)).collect(),
-        (_, Some(items)) => items.iter().filter_map(|item| Some(each(item.as_str()?, item))).collect(),
+        (Some(entries), _) => entries.iter().map(|(key, value)| provider_key(key, value)).collect(),
+        (_, Some(items)) => items.iter().filter_map(|item| Some(provider_key(item.as_str()?, item))).collect(),
         _ => Vec::new(),
     }
+}
+
+fn provider_key(key: &str, value: &Value) -> Each {
+    Each { key: Some(Key::Text(key.into())), value: Some(value.clone()) }
 }

@@ -177,23 +177,27 @@ impl Evaluation {
 
     /// Why there is no object that something could be imported into.
     fn no_target(&self, to: &InstanceAddress) -> Result<Option<String>, Stop> {
-        let missing = || Some(format!("There is no object `{to}` in the configuration to import into."));
+        let exists = self.exists(to)?;
+        Ok((!exists).then(|| format!("There is no object `{to}` in the configuration to import into.")))
+    }
+
+    fn exists(&self, object: &InstanceAddress) -> Result<bool, Stop> {
         let mut module = 0;
-        for step in to.resource.module.0.iter() {
+        for step in object.resource.module.0.iter() {
             if !self.module(module).module.calls.contains_key(&step.name) {
-                return Ok(missing());
+                return Ok(false);
             }
             self.instances_of(Item::Call(module, step.name.clone()))?;
             match self.children.borrow().get(&(module, step.name.clone(), step.key.clone())) {
                 Some(child) => module = *child,
-                None => return Ok(missing()),
+                None => return Ok(false),
             }
         }
-        let name = &to.resource.resource;
+        let name = &object.resource.resource;
         if !self.module(module).module.resources.contains_key(name) {
-            return Ok(missing());
+            return Ok(false);
         }
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
-        Ok(if instances.has(to.key.as_ref()) { None } else { missing() })
+        Ok(instances.has(object.key.as_ref()))
     }
 }

@@ -47,20 +47,17 @@ impl Input {
             return Ok(Value::string(text));
         }
         let parsed = hcl::parse_expression(Source::new(FileId(u32::MAX), "", text.as_str()));
-        let problem = |problems: &[Diagnostic]| {
+        let value = if parsed.diagnostics.is_empty() { constant(&parsed.value) } else { Err(parsed.diagnostics) };
+        value.map_err(|problems| {
             let first = problems.first().map_or("", |problem| &problem.detail);
             format!("its text is no expression: {first}")
-        };
-        if !parsed.diagnostics.is_empty() {
-            return Err(problem(&parsed.diagnostics));
-        }
-        constant(&parsed.value).map_err(|problems| problem(&problems))
+        })
     }
 }
 
 impl Evaluation {
     /// Values for variables that are not there.
-    pub(super) fn check_inputs(&self) {
+    pub(crate) fn check_inputs(&self) {
         let root = self.tree.root();
         for name in self.settings.variables.keys().filter(|name| !root.variables.contains_key(name.as_str())) {
             let detail = format!("A value is assigned to \"{name}\", and the root module has no such variable.");

@@ -10,11 +10,11 @@ use crate::address::{Key, ModulePath, ResourceName};
 use crate::providers::{LocalProvider, ProviderSource};
 
 /// The position of a module instance in the evaluation.
-pub(super) type ModuleId = usize;
+pub type ModuleId = usize;
 
 /// A value that is computed once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Item {
+pub enum Item {
     /// What is assigned to a variable, converted to its type.
     Assigned(ModuleId, Arc<str>),
     /// The same after its validation.
@@ -40,7 +40,7 @@ pub(super) enum Item {
 }
 
 impl Item {
-    pub(super) fn module(&self) -> ModuleId {
+    pub fn module(&self) -> ModuleId {
         match self {
             Item::Assigned(module, _)
             | Item::Variable(module, _)
@@ -80,7 +80,7 @@ impl fmt::Display for Item {
 
 impl Evaluation {
     /// Where an item is declared.
-    pub(super) fn place(&self, item: &Item) -> Range {
+    pub(crate) fn place(&self, item: &Item) -> Range {
         let module = self.module(item.module()).module.clone();
         let place = match item {
             Item::Assigned(_, name) | Item::Variable(_, name) => module.variables.get(name).map(|own| own.range),
@@ -98,7 +98,7 @@ impl Evaluation {
     }
 
     /// The address of an item for people.
-    pub(super) fn name(&self, item: &Item) -> String {
+    pub(crate) fn name(&self, item: &Item) -> String {
         let path: ModulePath = self.module(item.module()).path.clone();
         path.join(item)
     }

@@ -96,7 +96,7 @@ pub struct ProviderConfig {
 
 /// A schema, and the type of the values that it describes.
 #[derive(Clone)]
-pub(super) struct Shape {
+pub struct Shape {
     pub block: Arc<Block>,
     pub ty: Type,
 }
@@ -112,7 +112,7 @@ impl Resource {
 }
 
 impl Evaluation {
-    pub(super) fn object(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Result<Object, Stop> {
+    pub(crate) fn object(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Result<Object, Stop> {
         let instance = self.module(module);
         let resource = &instance.module.resources[name];
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
@@ -166,7 +166,7 @@ impl Evaluation {
     }
 
     /// An object of which only the address is known.
-    pub(super) fn failed_object(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Object {
+    pub(crate) fn failed_object(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Object {
         let instance = self.module(module);
         let resource = &instance.module.resources[name];
         let local = resource.provider_name(name);
@@ -188,7 +188,7 @@ impl Evaluation {
     }
 
     /// The schema of a block. `None` if the provider does not know the type, which is reported.
-    pub(super) fn shape(&self, node: NodeId, name: &ResourceName) -> Option<Shape> {
+    pub(crate) fn shape(&self, node: NodeId, name: &ResourceName) -> Option<Shape> {
         let place = (node, name.clone());
         if let Some(shape) = self.shapes.borrow().get(&place) {
             return shape.clone();
@@ -208,19 +208,20 @@ impl Evaluation {
     }
 
     /// Checks that a schema has what is taken of an object.
-    pub(super) fn check_steps(&self, node: NodeId, name: &ResourceName, steps: &[Step]) -> Result<(), Diagnostic> {
+    pub(crate) fn check_steps(&self, node: NodeId, name: &ResourceName, steps: &[Step]) -> Result<(), Diagnostic> {
         let Some(shape) = self.shape(node, name).filter(|_| !steps.is_empty()) else { return Ok(()) };
         language::traverse(Value::unknown(shape.ty), steps).map(|_| ())
     }
 
+    fn undeclared(&self, what: &str, range: Range) {
+        let detail = format!("There is no {what} in this module.");
+        self.report(Diagnostic::new("Reference to undeclared resource", detail, range));
+    }
+
     /// What references name that stand for whole objects and modules, as in `depends_on`.
-    pub(super) fn named(&self, module: ModuleId, references: &[Traversal]) -> Result<Uses, Stop> {
+    pub(crate) fn named(&self, module: ModuleId, references: &[Traversal]) -> Result<Uses, Stop> {
         let instance = self.module(module);
         let mut uses = Uses::default();
-        let undeclared = |what: String, range: Range| {
-            let detail = format!("There is no {what} in this module.");
-            self.report(Diagnostic::new("Reference to undeclared resource", detail, range));
-        };
         for traversal in references {
             let reference = match Reference::parse(traversal) {
                 Ok(reference) => reference,
@@ -234,11 +235,13 @@ impl Evaluation {
                     let address = ResourceAddress { module: instance.path.clone(), resource: name };
                     uses.insert(Dependency::Resource(address, key));
                 }
-                Subject::Resource(name, _) => undeclared(format!("{} \"{name}\"", name.mode.block()), reference.range),
+                Subject::Resource(name, _) => {
+                    self.undeclared(&format!("{} \"{name}\"", name.mode.block()), reference.range);
+                }
                 Subject::Module { call, key, .. } if instance.module.calls.contains_key(&call) => {
                     uses.insert(Dependency::Module { module: instance.path.clone(), call, key });
                 }
-                Subject::Module { call, .. } => undeclared(format!("module call \"{call}\""), reference.range),
+                Subject::Module { call, .. } => self.undeclared(&format!("module call \"{call}\""), reference.range),
                 Subject::Variable(name) if instance.module.variables.contains_key(&name) => {
                     uses.add(&self.value_of(Item::Variable(module, name))?.uses);
                 }
@@ -333,7 +336,7 @@ impl Evaluation {
     }
 
     /// The instances of a provider configuration.
-    pub(super) fn provider_configs(
+    pub(crate) fn provider_configs(
         &self,
         module: ModuleId,
         source: &ProviderSource,
@@ -390,23 +393,23 @@ impl Evaluation {
 fn reads_after(resource: &Resource, named: &Uses, around: &Uses, uses: &Uses) -> BTreeSet<ReadsAfter> {
     let checks = &resource.lifecycle;
     let is_checked = !checks.preconditions.is_empty() || !checks.postconditions.is_empty();
-    let of = |all: &Uses, transitive: bool| -> Vec<ReadsAfter> {
-        let whole = |dependency: &Dependency| match dependency {
-            Dependency::Resource(address, _) if address.resource.mode != Mode::Managed && !transitive => None,
-            // Upstream waits for the whole block, of which instances cannot be distinguished while their keys change.
-            Dependency::Resource(address, _) => {
-                Some(ReadsAfter { dependency: Dependency::Resource(address.clone(), None), transitive })
-            }
-            Dependency::Module { .. } => Some(ReadsAfter { dependency: dependency.clone(), transitive: true }),
-        };
-        all.iter().filter_map(whole).collect()
-    };
-    let mut found: BTreeSet<ReadsAfter> = of(named, is_checked).into_iter().collect();
-    found.extend(of(around, true));
+    let mut reads: BTreeSet<ReadsAfter> = reads_after_each(named, is_checked).collect();
+    reads.extend(reads_after_each(around, true));
     if is_checked {
-        found.extend(of(uses, true));
+        reads.extend(reads_after_each(uses, true));
     }
-    found
+    reads
+}
+
+fn reads_after_each(uses: &Uses, transitive: bool) -> impl Iterator<Item = ReadsAfter> {
+    uses.iter().filter_map(move |dependency| match dependency {
+        Dependency::Resource(address, _) if address.resource.mode != Mode::Managed && !transitive => None,
+        // Upstream waits for the whole block, of which instances cannot be distinguished while their keys change.
+        Dependency::Resource(address, _) => {
+            Some(ReadsAfter { dependency: Dependency::Resource(address.clone(), None), transitive })
+        }
+        Dependency::Module { .. } => Some(ReadsAfter { dependency: dependency.clone(), transitive: true }),
+    })
 }
 
 /// The `lifecycle` block of an instance.
@@ -460,7 +463,7 @@ fn trigger(scope: &Scope<'_>, expr: &Expr, outcome: &mut Outcome) -> Result<Opti
 }
 
 /// The steps of a reference whose indexes may be expressions, such as `each.key`.
-pub(super) fn flattened(
+pub fn flattened(
     scope: &Scope<'_>,
     expr: &Expr,
     steps: &mut Vec<Step>,

@@ -45,25 +45,23 @@ impl ProvisionerConfig {
 
 fn schema(kind: &str) -> Option<&'static Block> {
     static ALL: LazyLock<[(&str, Block); 4]> = LazyLock::new(|| {
-        let block =
-            |attributes: serde_json::Value| Block::from_json(&json!({ "attributes": attributes })).unwrap_or_default();
-        let text = || json!({ "type": "string", "optional": true });
-        let list = || json!({ "type": ["list", "string"], "optional": true });
+        let text = json!({ "type": "string", "optional": true });
+        let list = json!({ "type": ["list", "string"], "optional": true });
         [
             (
                 "local-exec",
-                block(json!({
+                block(&json!({
                     "command": { "type": "string", "required": true },
-                    "interpreter": list(), "working_dir": text(),
+                    "interpreter": list, "working_dir": text,
                     "environment": { "type": ["map", "string"], "optional": true },
                     "quiet": { "type": "bool", "optional": true },
                 })),
             ),
-            ("remote-exec", block(json!({ "inline": list(), "script": text(), "scripts": list() }))),
+            ("remote-exec", block(&json!({ "inline": list, "script": text, "scripts": list }))),
             (
                 "file",
-                block(json!({
-                    "source": text(), "content": text(),
+                block(&json!({
+                    "source": text, "content": text,
                     "destination": { "type": "string", "required": true },
                 })),
             ),
@@ -71,6 +69,10 @@ fn schema(kind: &str) -> Option<&'static Block> {
         ]
     });
     ALL.iter().find(|(name, _)| *name == kind).map(|(_, block)| block)
+}
+
+fn block(attributes: &serde_json::Value) -> Block {
+    Block::from_json(&json!({ "attributes": attributes })).unwrap_or_default()
 }
 
 fn connection() -> Block {
@@ -149,15 +151,15 @@ impl Evaluation {
         let each = Each { key: address.key.clone(), value: None };
         let mut scope = Scope::new(self, module, Some(&each));
         scope.this = Some(this.clone());
-        let one = |(position, provisioner): (usize, &Provisioner)| {
+        let configs = removed.provisioners.iter().enumerate().map(|(position, provisioner)| {
             let place = Place::Removed(node, address.resource.resource.clone(), position);
             self.provisioner_at(&scope, provisioner, &place, None, &mut Outcome::default())
-        };
-        removed.provisioners.iter().enumerate().map(one).collect()
+        });
+        configs.collect()
     }
 
     /// What the provisioners that run when an object is created refer to, with what is wrong in them whatever the object is.
-    pub(super) fn check_provisioners(
+    pub(crate) fn check_provisioners(
         &self,
         scope: &Scope<'_>,
         (name, resource): (&ResourceName, &Resource),

@@ -14,7 +14,7 @@ use crate::module::Repetition;
 use crate::reference::{PathName, Reference, Subject};
 
 /// Where an expression stands.
-pub(super) struct Scope<'s> {
+pub struct Scope<'s> {
     pub evaluation: &'s Evaluation,
     pub id: ModuleId,
     pub module: Arc<ModuleInstance>,
@@ -30,7 +30,7 @@ pub(super) struct Scope<'s> {
 
 /// What several expressions of a block have in common.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub struct Outcome {
     pub uses: Uses,
     /// The objects that the expressions name themselves.
     pub direct: Uses,
@@ -88,7 +88,7 @@ impl<'s> Scope<'s> {
             files: &*settings.files,
             budget: &settings.budget,
             plan_time: settings.plan_time.as_deref(),
-            effects: None,
+            effects: self.evaluation.effects(),
             template_depth: 0,
         };
         let evaluated = evaluate(expr, self, &scope);
@@ -324,8 +324,14 @@ impl Environment for Scope<'_> {
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, Failure>> {
+        // A function depends on its arguments alone, so the alias of a configuration in `provider::NAME::ALIAS::FUNCTION`
+        // makes no difference.
         let (provider, function) = name.strip_prefix("provider::")?.split_once("::")?;
-        let source = self.module.module.provider_source(provider);
-        self.evaluation.world.call(&source, function, arguments)
+        let function = function.rsplit("::").next()?;
+        let Some(required) = self.module.module.required_providers.get(provider) else {
+            let failure = Failure::new(format!("the module does not require a provider \"{provider}\""));
+            return Some(Err(failure.hint(format!("add `{provider}` to `required_providers` of this module"))));
+        };
+        self.evaluation.world.call(&required.source, function, arguments)
     }
 }

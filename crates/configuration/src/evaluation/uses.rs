@@ -24,19 +24,18 @@ pub enum Dependency {
 
 impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = |key: &Option<Key>| key.as_ref().map(Key::to_string).unwrap_or_default();
+        let (Dependency::Resource(_, key) | Dependency::Module { key, .. }) = self;
+        let key = key.as_ref().map(Key::to_string).unwrap_or_default();
         match self {
-            Dependency::Resource(address, own) => write!(f, "{address}{}", key(own)),
-            Dependency::Module { module, call, key: own } => {
-                f.write_str(&module.join(format!("module.{call}{}", key(own))))
-            }
+            Dependency::Resource(address, _) => write!(f, "{address}{key}"),
+            Dependency::Module { module, call, .. } => f.write_str(&module.join(format!("module.{call}{key}"))),
         }
     }
 }
 
 /// A set of dependencies, which is shared by what has the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Uses(Option<Arc<BTreeSet<Dependency>>>);
+pub struct Uses(Option<Arc<BTreeSet<Dependency>>>);
 
 impl Uses {
     pub fn add(&mut self, other: &Uses) {

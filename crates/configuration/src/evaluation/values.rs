@@ -15,7 +15,7 @@ use crate::module::{Output, Repetition, Variable};
 
 impl Evaluation {
     /// What is assigned to a variable, in its type.
-    pub(super) fn assigned(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
+    pub(crate) fn assigned(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
         let instance = self.module(module);
         let variable = &instance.module.variables[name];
         let given = match &instance.caller {
@@ -113,7 +113,7 @@ impl Evaluation {
         Computed::failed(Uses::default())
     }
 
-    pub(super) fn variable(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
+    pub(crate) fn variable(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
         let mut computed = self.value_of(Item::Assigned(module, name.clone()))?;
         let instance = self.module(module);
         let mut scope = Scope::new(self, module, None);
@@ -125,12 +125,12 @@ impl Evaluation {
         Ok(computed)
     }
 
-    pub(super) fn local(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
+    pub(crate) fn local(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
         let instance = self.module(module);
         Scope::new(self, module, None).computed(&instance.module.locals[name].value)
     }
 
-    pub(super) fn output_value(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
+    pub(crate) fn output_value(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
         let instance = self.module(module);
         let output = &instance.module.outputs[name];
         let scope = Scope::new(self, module, None);
@@ -162,12 +162,12 @@ impl Evaluation {
         if output.ephemeral { value.with_mark(Mark::Ephemeral) } else { value }
     }
 
-    pub(super) fn call_value(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
+    pub(crate) fn call_value(&self, module: ModuleId, name: &Arc<str>) -> Result<Computed, Stop> {
         let instance = self.module(module);
         let call = &instance.module.calls[name];
         let instances = self.instances_of(Item::Call(module, name.clone()))?;
         let own = Dependency::Module { module: instance.path.clone(), call: name.clone(), key: None };
-        collect(&instances, &call.repetition, own, |key| {
+        self.collect(&instances, &call.repetition, Whole::Parts(own), |key| {
             let child = self.children.borrow().get(&(module, name.clone(), key.cloned())).copied();
             let Some(child) = child else { return Ok(Computed::failed(Uses::default())) };
             let mut all = Computed { value: Value::DYNAMIC, uses: Uses::default(), failed: false };
@@ -182,18 +182,20 @@ impl Evaluation {
         })
     }
 
-    pub(super) fn resource_value(&self, module: ModuleId, name: &ResourceName) -> Result<Computed, Stop> {
+    pub(crate) fn resource_value(&self, module: ModuleId, name: &ResourceName) -> Result<Computed, Stop> {
         let instance = self.module(module);
         let repetition = &instance.module.resources[name].repetition;
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
         let resource = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
-        collect(&instances, repetition, Dependency::Resource(resource.clone(), None), |key| {
+        let own = Dependency::Resource(resource.clone(), None);
+        let own = if repetition.has_keys() { Whole::Itself(own) } else { Whole::Parts(own) };
+        self.collect(&instances, repetition, own, |key| {
             self.object_value(module, &InstanceAddress { resource: resource.clone(), key: key.cloned() })
         })
     }
 
     /// The value of an object, with itself as what it comes from.
-    pub(super) fn object_value(&self, module: ModuleId, address: &InstanceAddress) -> Result<Computed, Stop> {
+    pub(crate) fn object_value(&self, module: ModuleId, address: &InstanceAddress) -> Result<Computed, Stop> {
         let uses = [Dependency::Resource(address.resource.clone(), address.key.clone())];
         self.has_read(Stop::Object(address.clone()));
         if let Some(value) = self.given.borrow().get(address) {
@@ -211,39 +213,67 @@ impl Evaluation {
             }
         }
     }
+
+    /// The value of all instances, in the form that the repetition gives. What is missing of them is computed next, all of it.
+    fn collect(
+        &self,
+        instances: &Instances,
+        repetition: &Repetition,
+        own: Whole,
+        value: impl Fn(Option<&Key>) -> Result<Computed, Stop>,
+    ) -> Result<Computed, Stop> {
+        let mut all = Computed { value: Value::DYNAMIC, uses: instances.uses.clone(), failed: false };
+        match &instances.keys {
+            Keys::Failed => return Ok(Computed::failed(all.uses)),
+            Keys::Unknown => {
+                let (Whole::Itself(own) | Whole::Parts(own)) = own;
+                all.uses.insert(own);
+                return Ok(all);
+            }
+            Keys::Known(_) => {}
+        }
+        let has_parts = matches!(own, Whole::Parts(_));
+        if let Whole::Itself(own) = own {
+            all.uses.insert(own);
+        }
+        let (mut values, mut missing) = (Vec::new(), None);
+        for each in instances.known() {
+            let computed = match value(each.key.as_ref()) {
+                Ok(computed) => computed,
+                Err(stop) => {
+                    if let Stop::Item(item) = &stop {
+                        self.ready.borrow_mut().push(item.clone());
+                    }
+                    missing = Some(stop);
+                    continue;
+                }
+            };
+            if has_parts {
+                all.uses.add(&computed.uses);
+            }
+            all.failed |= computed.failed;
+            values.push((each.key.as_ref(), computed.value));
+        }
+        if let Some(stop) = missing {
+            return Err(stop);
+        }
+        all.value = match repetition {
+            Repetition::Count(_) => Value::tuple(values.into_iter().map(|(_, value)| value)),
+            Repetition::ForEach(_) => Value::object(values.into_iter().map(|(key, value)| (text(key), value))),
+            Repetition::Once | Repetition::Enabled(_) => {
+                values.pop().map_or_else(|| Value::null(Type::Dynamic), |(_, value)| value)
+            }
+        };
+        Ok(all)
+    }
 }
 
-/// The value of all instances, in the form that the repetition gives. What waits for its instances comes from itself.
-fn collect(
-    instances: &Instances,
-    repetition: &Repetition,
-    own: Dependency,
-    value: impl Fn(Option<&Key>) -> Result<Computed, Stop>,
-) -> Result<Computed, Stop> {
-    let mut all = Computed { value: Value::DYNAMIC, uses: instances.uses.clone(), failed: false };
-    match &instances.keys {
-        Keys::Failed => return Ok(Computed::failed(all.uses)),
-        Keys::Unknown => {
-            all.uses.insert(own);
-            return Ok(all);
-        }
-        Keys::Known(_) => {}
-    }
-    let mut values = Vec::new();
-    for each in instances.known() {
-        let computed = value(each.key.as_ref())?;
-        all.uses.add(&computed.uses);
-        all.failed |= computed.failed;
-        values.push((each.key.as_ref(), computed.value));
-    }
-    all.value = match repetition {
-        Repetition::Count(_) => Value::tuple(values.into_iter().map(|(_, value)| value)),
-        Repetition::ForEach(_) => Value::object(values.into_iter().map(|(key, value)| (text(key), value))),
-        Repetition::Once | Repetition::Enabled(_) => {
-            values.pop().map_or_else(|| Value::null(Type::Dynamic), |(_, value)| value)
-        }
-    };
-    Ok(all)
+/// What the value of all instances comes from.
+enum Whole {
+    /// The block, as upstream has it: one entry instead of one for each instance.
+    Itself(Dependency),
+    /// What the instances come from. If they are not known yet, the call.
+    Parts(Dependency),
 }
 
 fn text(key: Option<&Key>) -> Arc<str> {

@@ -9,7 +9,7 @@ use crate::layers::{Block, Content};
 use crate::module::{Check, ModuleCall, PassedProvider, Repetition};
 
 impl Reader {
-    pub(super) fn module_call(&mut self, block: Block) {
+    pub fn module_call(&mut self, block: Block) {
         let name = self.name(&block.labels[0], "module instance");
         let blocks: [(&str, &[&str]); 4] = [("_", &[]), ("lifecycle", &[]), ("locals", &[]), ("provider", &["type"])];
         let mut schema = Schema::new(&["source", "version", "count", "for_each", "depends_on", "providers"], &blocks);
@@ -20,10 +20,9 @@ impl Reader {
             let mut lifecycle = lifecycle.body.content(&Schema::new(&["enabled"], &[]), &mut self.diagnostics);
             enabled = lifecycle.take("enabled");
         }
-        let value = |attribute: Attribute| attribute.value;
         let call = ModuleCall {
-            source: content.take("source").map(value),
-            version: content.take("version").map(value),
+            source: content.take("source").map(|source| source.value),
+            version: content.take("version").map(|version| version.value),
             repetition: self.repetition(&mut content, enabled),
             providers: content.take("providers").map(|attribute| self.passed_providers(&attribute)),
             depends_on: self.references(content.take("depends_on")),
@@ -36,7 +35,7 @@ impl Reader {
     }
 
     /// `count`, `for_each` or `enabled`, of which there can be one.
-    pub(super) fn repetition(&mut self, content: &mut Content, enabled: Option<Attribute>) -> Repetition {
+    pub fn repetition(&mut self, content: &mut Content, enabled: Option<Attribute>) -> Repetition {
         let given = [content.take("count"), content.take("for_each"), enabled];
         let mut given = given.into_iter().flatten();
         let Some(first) = given.next() else { return Repetition::Once };
@@ -76,7 +75,7 @@ impl Reader {
         passed
     }
 
-    pub(super) fn check(&mut self, block: Block) {
+    pub fn check(&mut self, block: Block) {
         let name: Arc<str> = self.name(&block.labels[0], "check block");
         let schema = Schema::new(&[], &[("data", &["type", "name"]), ("assert", &[])]);
         let mut content = block.body.content(&schema, &mut self.diagnostics);

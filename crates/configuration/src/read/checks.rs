@@ -1,6 +1,6 @@
 //! References that mean nothing where they stand, whatever their values are.
 
-use hcl::{Diagnostic, Expr, ExprKind, Traversal};
+use hcl::{Diagnostic, Expr, ExprKind};
 
 use super::Reader;
 use crate::address::ResourceName;
@@ -9,7 +9,7 @@ use crate::reference::{Reference, Subject};
 
 impl Reader {
     /// Checks what can only be checked when everything is read.
-    pub(super) fn check_references(&mut self) {
+    pub fn check_references(&mut self) {
         let mut problems = Vec::new();
         check_conditions(&self.module, &mut problems);
         let of_removed = self.module.removed.iter().flat_map(|removed| &removed.provisioners);
@@ -56,9 +56,10 @@ fn check_conditions(module: &Module, problems: &mut Vec<Diagnostic>) {
 /// A condition of a block cannot wait for the block.
 fn check_own(name: &ResourceName, rules: &[Rule], what: &str, problems: &mut Vec<Diagnostic>) {
     for rule in rules {
-        let is_own = |traversal: &&Traversal| matches!(Reference::parse(traversal), Ok(Reference { subject: Subject::Resource(own, _), .. }) if own == *name);
-        for expr in [&rule.condition, &rule.message] {
-            for traversal in expr.references().into_iter().filter(is_own) {
+        for traversal in [&rule.condition, &rule.message].into_iter().flat_map(Expr::references) {
+            if let Ok(Reference { subject: Subject::Resource(named, _), .. }) = Reference::parse(traversal)
+                && named == *name
+            {
                 let detail = format!("A {what} cannot refer to its own block by its address.");
                 let problem = Diagnostic::new(format!("Invalid reference in {what}"), detail, traversal.range);
                 problems.push(match what {

@@ -27,7 +27,7 @@ pub(crate) fn constant(expr: &Expr) -> Result<Value, Vec<Diagnostic>> {
 }
 
 /// The alias of a provider block, for comparison with that of another.
-pub(super) fn alias(body: &Layers) -> Option<String> {
+pub fn alias(body: &Layers) -> Option<String> {
     let schema = Schema::new(&["alias"], &[]);
     let (content, _) = body.clone().partial(&schema, &mut Diagnostics::default());
     constant(&content.attribute("alias")?.value).ok()?.as_str().map(str::to_owned)
@@ -67,16 +67,16 @@ impl Reader {
         }
     }
 
-    pub(super) fn text(&mut self, attribute: Option<Attribute>) -> Option<String> {
+    pub fn text(&mut self, attribute: Option<Attribute>) -> Option<String> {
         self.constant(&attribute?, &Type::String)?.as_str().map(str::to_owned)
     }
 
-    pub(super) fn flag(&mut self, attribute: Option<Attribute>) -> Option<bool> {
+    pub fn flag(&mut self, attribute: Option<Attribute>) -> Option<bool> {
         self.constant(&attribute?, &Type::Bool)?.as_bool()
     }
 
     /// A list of references that is written out, such as `depends_on`.
-    pub(super) fn references(&mut self, attribute: Option<Attribute>) -> Vec<Traversal> {
+    pub fn references(&mut self, attribute: Option<Attribute>) -> Vec<Traversal> {
         let Some(attribute) = attribute else { return Vec::new() };
         let Some(items) = attribute.value.as_list() else {
             let detail = format!("`{}` is a list of references, written out in brackets.", attribute.name.text);

@@ -16,7 +16,7 @@ const RESERVED: [&str; 8] =
     ["source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals"];
 
 impl Reader {
-    pub(super) fn variable(&mut self, block: Block) {
+    pub fn variable(&mut self, block: Block) {
         const ARGUMENTS: &[&str] =
             &["description", "default", "type", "sensitive", "ephemeral", "const", "deprecated", "nullable"];
         let name = self.name(&block.labels[0], "variable");
@@ -112,7 +112,7 @@ impl Reader {
     }
 
     /// A block with a condition and an error message.
-    pub(super) fn rule(&mut self, block: Block) -> Option<Rule> {
+    pub fn rule(&mut self, block: Block) -> Option<Rule> {
         let mut schema = Schema::new(&["condition", "error_message"], &[]);
         schema.attributes.iter_mut().for_each(|attribute| attribute.required = true);
         let mut content = block.body.content(&schema, &mut self.diagnostics);
@@ -121,7 +121,7 @@ impl Reader {
         Some(Rule { condition, message, range: block.range })
     }
 
-    pub(super) fn locals(&mut self, block: Block) {
+    pub fn locals(&mut self, block: Block) {
         for attribute in block.body.attributes(&mut self.diagnostics) {
             let name = self.name(&attribute.name, "local value");
             let what = format!("local value \"{name}\"");
@@ -130,7 +130,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn output(&mut self, block: Block) {
+    pub fn output(&mut self, block: Block) {
         const ARGUMENTS: &[&str] = &["description", "value", "depends_on", "sensitive", "ephemeral", "deprecated"];
         let name: Arc<str> = self.name(&block.labels[0], "output");
         let mut schema = Schema::new(ARGUMENTS, &[("precondition", &[])]);

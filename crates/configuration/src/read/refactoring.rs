@@ -8,7 +8,7 @@ use crate::layers::Block;
 use crate::module::{Import, Moved, Removed};
 
 impl Reader {
-    pub(super) fn moved(&mut self, block: Block) {
+    pub fn moved(&mut self, block: Block) {
         let mut schema = Schema::new(&["from", "to"], &[]);
         schema.attributes.iter_mut().for_each(|attribute| attribute.required = true);
         let mut content = block.body.content(&schema, &mut self.diagnostics);
@@ -23,7 +23,7 @@ impl Reader {
         self.module.moved.push(Moved { from, to, range: block.range });
     }
 
-    pub(super) fn removed(&mut self, block: Block) {
+    pub fn removed(&mut self, block: Block) {
         let mut schema = Schema::new(&["from"], &[("lifecycle", &[]), ("provisioner", &["type"])]);
         schema.attributes[0].required = true;
         let mut content = block.body.content(&schema, &mut self.diagnostics);
@@ -93,17 +93,16 @@ impl Reader {
         target
     }
 
-    pub(super) fn import(&mut self, block: Block) {
+    pub fn import(&mut self, block: Block) {
         let mut schema = Schema::new(&["to", "id", "identity", "for_each", "provider"], &[]);
         schema.attributes[0].required = true;
         let mut content = block.body.content(&schema, &mut self.diagnostics);
         let Some(to) = content.take("to") else { return };
-        let value = |attribute: Option<Attribute>| attribute.map(|attribute| attribute.value);
         let import = Import {
             to: to.value,
-            id: value(content.take("id")),
-            identity: value(content.take("identity")),
-            for_each: value(content.take("for_each")),
+            id: content.take("id").map(|id| id.value),
+            identity: content.take("identity").map(|identity| identity.value),
+            for_each: content.take("for_each").map(|for_each| for_each.value),
             provider: content.take("provider").and_then(|attribute| self.provider_reference(&attribute.value)),
             range: block.range,
         };

@@ -6,12 +6,19 @@ use hcl::{Attribute, Diagnostic, Expr, ExprKind, Range, Schema, Step};
 use version::VersionConstraint;
 
 use super::Reader;
+use crate::LANGUAGE_VERSION;
 use crate::layers::Block;
 use crate::module::{ProviderBlock, ProviderReference};
 use crate::providers::{LocalProvider, ProviderSource, RequiredProvider};
 
+/// The summary of the error of a module that is for another version.
+const UNSUPPORTED: &str = "Incompatible module";
+
+/// The edition of the language.
+const EDITION: &str = "tofu2024";
+
 impl Reader {
-    pub(super) fn terraform(&mut self, block: Block) {
+    pub fn terraform(&mut self, block: Block) {
         let blocks: [(&str, &[&str]); 5] = [
             ("backend", &["type"]),
             ("cloud", &[]),
@@ -21,10 +28,10 @@ impl Reader {
         ];
         let schema = Schema::new(&["required_version", "experiments", "language"], &blocks);
         let mut content = block.body.content(&schema, &mut self.diagnostics);
-        if let Some(attribute) = content.take("required_version") {
-            let range = attribute.value.range;
-            let versions = self.text(Some(attribute));
-            self.module.required_versions.extend(versions.map(|version| (version, range)));
+        // As upstream: in other files, it is a version of Terraform.
+        let required = content.take("required_version");
+        if let Some(attribute) = required.filter(|own| self.tofu_files.contains(&own.range.file)) {
+            self.required_version(attribute);
         }
         for block in content.blocks {
             match block.kind.text.as_str() {
@@ -71,6 +78,44 @@ impl Reader {
         }
     }
 
+    /// What a module says about versions of the language, of which there is one.
+    pub(super) fn language(&mut self, block: Block) {
+        let schema = Schema::new(&["edition", "experiments"], &[("compatible_with", &[])]);
+        let mut content = block.body.content(&schema, &mut self.diagnostics);
+        if let Some(edition) = content.take("edition").filter(|own| own.value.keyword() != Some(EDITION)) {
+            let summary = match edition.value.keyword() {
+                Some(_) => "Unsupported language edition",
+                None => "Invalid language edition",
+            };
+            let detail = format!("The only edition is `{EDITION}`, and it is written without quotes.");
+            self.diagnostics.error(summary, detail, edition.value.range);
+        }
+        let experiments = content.take("experiments");
+        for one in experiments.iter().filter_map(|own| own.value.as_list()).flatten() {
+            self.diagnostics.error("Unknown experiment keyword", "There are no experiments.", one.range);
+        }
+        for compatible in content.blocks {
+            // Other arguments are those of other programs.
+            if let Some(attribute) = compatible.body.base.attribute("opentofu") {
+                self.required_version(attribute.clone());
+            }
+        }
+    }
+
+    /// Checks that the module is for this version of the language.
+    fn required_version(&mut self, attribute: Attribute) {
+        let range = attribute.value.range;
+        let versions = self.versions(attribute);
+        let constraint: Option<VersionConstraint> = versions.as_ref().and_then(|text| text.parse().ok());
+        if let Some(text) = versions.filter(|_| constraint.is_some_and(|own| !own.allows(&LANGUAGE_VERSION))) {
+            let detail = format!(
+                "The module requires a version \"{text}\" of OpenTofu. Purlin has the language of OpenTofu {LANGUAGE_VERSION}."
+            );
+            let hint = format!("if the module works with {LANGUAGE_VERSION}, write a constraint that includes it");
+            self.unsupported_version = Some(Diagnostic::new(UNSUPPORTED, detail, range).hint(hint));
+        }
+    }
+
     fn required_provider(&mut self, attribute: &Attribute) {
         const INVALID: &str = "Invalid required_providers object";
         let name = self.provider_name(&attribute.name);
@@ -79,10 +124,10 @@ impl Reader {
             version = self.versions(attribute.clone());
         } else if let Some(items) = attribute.value.as_object() {
             for item in items {
-                let value = || Attribute { value: item.value.clone(), ..attribute.clone() };
+                let argument = Attribute { value: item.value.clone(), ..attribute.clone() };
                 match item.key.word().or_else(|| item.key.expr.as_text()) {
-                    Some("source") => source = self.provider_source(value()),
-                    Some("version") => version = self.versions(value()),
+                    Some("source") => source = self.provider_source(argument),
+                    Some("version") => version = self.versions(argument),
                     Some("configuration_aliases") => aliases = self.aliases(&item.value, &name),
                     _ => {
                         let detail = "Only `source`, `version` and `configuration_aliases` are possible here.";
@@ -127,8 +172,10 @@ impl Reader {
 
     fn check_provider_name(&mut self, name: &str, range: Range) {
         const DETAIL: &str = "The name of a provider has lower case letters, digits and single dashes inside.";
-        let fits = |letter: char| letter.is_alphanumeric() && !letter.is_uppercase();
-        if name.is_empty() || !name.split('-').all(|part| !part.is_empty() && part.chars().all(fits)) {
+        let is_right = name.split('-').all(|part| {
+            !part.is_empty() && part.chars().all(|letter| letter.is_alphanumeric() && !letter.is_uppercase())
+        });
+        if !is_right {
             let lower = name.to_lowercase();
             let hint = if lower == name { "rename it".to_owned() } else { format!("write `{lower}`") };
             self.diagnostics.hinted("Invalid provider local name", DETAIL, hint, range);
@@ -176,7 +223,7 @@ impl Reader {
     }
 
     /// Reads `aws`, `aws.west` or `aws.by_region[each.key]`, also in quotes.
-    pub(super) fn provider_reference(&mut self, expr: &Expr) -> Option<ProviderReference> {
+    pub fn provider_reference(&mut self, expr: &Expr) -> Option<ProviderReference> {
         let (configuration, key) = match &expr.kind {
             ExprKind::Index(index) => (&index.collection, Some(index.key.clone())),
             _ => (expr, None),
@@ -188,16 +235,15 @@ impl Reader {
         };
         let name = traversal.and_then(|traversal| {
             let name: Arc<str> = traversal.root.text.into();
-            let aliased =
-                |alias: &hcl::Name| LocalProvider { name: name.clone(), alias: Some(alias.text.as_str().into()) };
-            match traversal.steps.as_slice() {
-                [] => Some((LocalProvider { name: name.clone(), alias: None }, key)),
-                [Step::Attribute(alias)] => Some((aliased(alias), key)),
+            let (alias, key) = match traversal.steps.as_slice() {
+                [] => (None, key),
+                [Step::Attribute(alias)] => (Some(alias), key),
                 [Step::Attribute(alias), Step::Index { key, range }] => {
-                    Some((aliased(alias), Some(Expr::literal(key.clone(), *range))))
+                    (Some(alias), Some(Expr::literal(key.clone(), *range)))
                 }
-                _ => None,
-            }
+                _ => return None,
+            };
+            Some((LocalProvider { name, alias: alias.map(|alias| alias.text.as_str().into()) }, key))
         });
         let Some((name, key)) = name else {
             let detail = "A provider configuration is named by the provider, or by the provider and an alias.";
@@ -213,7 +259,7 @@ impl Reader {
         Some(ProviderReference { name, key, range: expr.range })
     }
 
-    pub(super) fn provider(&mut self, block: Block) {
+    pub fn provider(&mut self, block: Block) {
         let name = self.provider_name(&block.labels[0]);
         let schema = Schema::new(
             &["alias", "version", "for_each", "count", "depends_on", "source"],
@@ -252,7 +298,7 @@ impl Reader {
         Self::declare(&mut self.diagnostics, &mut self.module.providers, local, block, |own| own.range, &what);
     }
 
-    pub(super) fn reserved(&mut self, blocks: &[Block], place: &str) {
+    pub fn reserved(&mut self, blocks: &[Block], place: &str) {
         for block in blocks {
             let kind = &block.kind.text;
             let detail = format!("The block type `{kind}` has no meaning in a `{place}` block yet.");

@@ -10,7 +10,7 @@ use crate::layers::{Block, Layers};
 use crate::module::{IgnoreChanges, Lifecycle, Provisioner, Resource};
 
 impl Reader {
-    pub(super) fn resource(&mut self, block: Block, check: Option<Arc<str>>) -> ResourceName {
+    pub fn resource(&mut self, block: Block, check: Option<Arc<str>>) -> ResourceName {
         let mode = match block.kind.text.as_str() {
             "resource" => Mode::Managed,
             "data" => Mode::Data,
@@ -85,10 +85,10 @@ impl Reader {
                 );
             }
         }
-        let mut rules = |reader: &mut Self, kind: &str| {
-            content.take_blocks(kind).into_iter().filter_map(|block| reader.rule(block)).collect::<Vec<_>>()
-        };
-        let (preconditions, postconditions) = (rules(self, "precondition"), rules(self, "postcondition"));
+        let preconditions = content.take_blocks("precondition").into_iter();
+        let preconditions = preconditions.filter_map(|block| self.rule(block)).collect();
+        let postconditions = content.take_blocks("postcondition").into_iter();
+        let postconditions = postconditions.filter_map(|block| self.rule(block)).collect();
         let lifecycle = Lifecycle {
             create_before_destroy: self.flag(content.take("create_before_destroy")),
             prevent_destroy: content.take("prevent_destroy").map(|attribute| attribute.value),
@@ -152,7 +152,7 @@ impl Reader {
         Some(connection.body)
     }
 
-    pub(super) fn provisioner(&mut self, block: Block) -> Option<Provisioner> {
+    pub fn provisioner(&mut self, block: Block) -> Option<Provisioner> {
         let schema = Schema::new(&["when", "on_failure"], &[("_", &[]), ("connection", &[]), ("lifecycle", &[])]);
         let kind = block.label(0).to_owned();
         let (mut content, body) = block.body.partial(&schema, &mut self.diagnostics);

@@ -90,7 +90,6 @@ fn all_kinds_of_blocks_are_read_from_both_syntaxes() {
         let aws = &module.required_providers["aws"];
         assert_eq!((aws.source.to_string().as_str(), aws.version.as_deref()), ("hashicorp/aws", Some("~> 5.0")));
         assert_eq!(aws.aliases[0].to_string(), "aws.west");
-        assert_eq!(module.required_versions[0].0, ">= 1.5");
         assert_eq!((module.variables.len(), module.locals.len(), module.outputs.len()), (1, 1, 1));
         assert_eq!((module.providers.len(), module.calls.len(), module.resources.len()), (1, 1, 3));
         let resource = &module.resources[&thing("r")];
@@ -173,7 +172,7 @@ fn override_files_change_arguments_and_blocks() {
         }
         "#;
     let over = r#"
-        terraform { required_version = ">= 2.0" }
+        terraform { required_version = ">= 1.6" }
         variable "v" { default = "b" }
         output "o" { sensitive = true }
         module "m" { source = "./b" }
@@ -190,7 +189,6 @@ fn override_files_change_arguments_and_blocks() {
         "#;
     let (module, errors) = read(&[("main.tf", base), ("x_override.tf", over)]);
     assert_eq!(errors, [""; 0]);
-    assert_eq!(module.required_versions.iter().map(|(version, _)| version.as_str()).collect::<Vec<_>>(), [">= 2.0"]);
     assert_eq!(module.variables["v"].default.as_ref().unwrap().as_str(), Some("b"));
     assert!(module.outputs["o"].sensitive);
     assert_eq!(module.calls["m"].source.as_ref().unwrap().as_text(), Some("./b"));
@@ -290,6 +288,42 @@ fn what_contradicts_itself_is_refused() {
         ("variable \"0\" {}\n", "main.tf:1:10: Invalid variable name"),
     ] {
         let errors = errors(text);
+        assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+        assert!(errors[0].starts_with(expected), "{expected}: {}", errors[0]);
+    }
+}
+
+#[test]
+fn a_module_for_another_version_has_one_error() {
+    for constraint in ["~> 1.12", ">= 0.13", "< 2.0, != 1.11.0", "1.12.6"] {
+        let text = format!("terraform {{\n  required_version = \"{constraint}\"\n}}\n");
+        assert_eq!(read(&[("main.tofu", &text)]).1, [""; 0], "{constraint}");
+    }
+    // What is new in that version is not reported too.
+    let newer = "terraform {\n  required_version = \">= 1.13\"\n}\nnovelty \"a\" {}\n";
+    assert_eq!(
+        read(&[("main.tofu", newer)]).1,
+        [
+            "main.tofu:2:22: Incompatible module: The module requires a version \">= 1.13\" of OpenTofu. Purlin has the language of OpenTofu 1.12.6. hint: if the module works with 1.12.6, write a constraint that includes it"
+        ]
+    );
+    let invalid = read(&[("main.tofu", "terraform {\n  required_version = \"newest\"\n}\n")]).1;
+    assert!(invalid[0].starts_with("main.tofu:2:22: Invalid version constraint: `newest` is not"), "{invalid:?}");
+    // In a file for both programs, it is a version of the other one.
+    assert_eq!(errors("terraform {\n  required_version = \"999.9\"\n}\n"), [""; 0]);
+}
+
+#[test]
+fn the_block_about_the_language_is_checked() {
+    let valid = "language {\n  compatible_with {\n    opentofu = \">= 1.12\"\n    other    = \"x\"\n    own {}\n  }\n  edition     = tofu2024\n  experiments = []\n}\n";
+    assert_eq!(errors(valid), [""; 0]);
+    for (text, expected) in [
+        ("edition = \"tofu2024\"", "main.tf:2:11: Invalid language edition"),
+        ("edition = tofu2038", "main.tf:2:11: Unsupported language edition"),
+        ("experiments = [more]", "main.tf:2:16: Unknown experiment keyword"),
+        ("compatible_with {\n opentofu = \"999.9\"\n}", "main.tf:3:13: Incompatible module"),
+    ] {
+        let errors = errors(&format!("language {{\n{text}\n}}\n"));
         assert_eq!(errors.len(), 1, "{text}: {errors:?}");
         assert!(errors[0].starts_with(expected), "{expected}: {}", errors[0]);
     }

@@ -54,27 +54,28 @@ impl Tree {
 impl Module {
     /// The problem of a reference to what is not declared in this module.
     pub(crate) fn undeclared(&self, reference: &Reference) -> Option<Diagnostic> {
-        let problem = |what: &str, detail: String| {
-            Diagnostic::new(format!("Reference to undeclared {what}"), detail, reference.range)
-        };
-        match &reference.subject {
+        let (what, missing, hint) = match &reference.subject {
             Subject::Variable(name) if !self.variables.contains_key(name) => {
-                let detail = format!("There is no variable \"{name}\" in this module.");
                 let hint = format!("declare it with a block `variable \"{name}\"`");
-                Some(problem("input variable", detail).hint(hint))
+                ("input variable", format!("variable \"{name}\""), Some(hint))
             }
             Subject::Local(name) if !self.locals.contains_key(name) => {
-                Some(problem("local value", format!("There is no local value \"{name}\" in this module.")))
+                ("local value", format!("local value \"{name}\""), None)
             }
             Subject::Module { call, .. } if !self.calls.contains_key(call) => {
-                Some(problem("module", format!("There is no module call \"{call}\" in this module.")))
+                ("module", format!("module call \"{call}\""), None)
             }
             Subject::Resource(name, _) if !self.resources.contains_key(name) => {
-                let detail = format!("There is no {} \"{name}\" in this module.", name.mode.block());
-                Some(problem("resource", detail))
+                ("resource", format!("{} \"{name}\"", name.mode.block()), None)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        let detail = format!("There is no {missing} in this module.");
+        let problem = Diagnostic::new(format!("Reference to undeclared {what}"), detail, reference.range);
+        Some(match hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        })
     }
 }
 

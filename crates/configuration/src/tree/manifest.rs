@@ -30,19 +30,16 @@ impl Manifest {
     pub fn parse(json: &str) -> Result<Self, String> {
         let json: serde_json::Value =
             serde_json::from_str(json).map_err(|error| format!("modules.json is not valid: {error}"))?;
-        let text = |entry: &serde_json::Value, name: &str| {
-            entry.get(name).and_then(serde_json::Value::as_str).map(str::to_owned)
-        };
         let entries = json.get("Modules").and_then(serde_json::Value::as_array).into_iter().flatten();
-        let entry = |entry: &serde_json::Value| {
+        let entries = entries.filter_map(|entry| {
             let installed = Installed {
                 source: text(entry, "Source").unwrap_or_default(),
                 version: text(entry, "Version").filter(|version| !version.is_empty()),
                 directory: text(entry, "Dir")?,
             };
             Some((text(entry, "Key")?, installed))
-        };
-        Ok(Self(entries.filter_map(entry).collect()))
+        });
+        Ok(Self(entries.collect()))
     }
 
     /// Writes the file, as upstream does: in one line, ordered by the keys.
@@ -52,14 +49,12 @@ impl Manifest {
     /// assert_eq!(configuration::Manifest::parse(json).unwrap().to_json(), json);
     /// ```
     pub fn to_json(&self) -> String {
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        let entry = |(key, installed): (&String, &Installed)| {
+        let entries = self.0.iter().map(|(key, installed)| {
             let version = installed.version.as_ref().map(|version| format!("\"Version\":{},", quoted(version)));
             let (key, source, directory) = (quoted(key), quoted(&installed.source), quoted(&installed.directory));
             format!("{{\"Key\":{key},\"Source\":{source},{}\"Dir\":{directory}}}", version.unwrap_or_default())
-        };
-        let entries: Vec<String> = self.0.iter().map(entry).collect();
-        format!("{{\"Modules\":[{}]}}", entries.join(","))
+        });
+        format!("{{\"Modules\":[{}]}}", entries.collect::<Vec<_>>().join(","))
     }
 
     /// Adds a module. Those that it calls are not known any more.
@@ -84,6 +79,14 @@ impl Manifest {
     }
 }
 
+fn text(entry: &serde_json::Value, name: &str) -> Option<String> {
+    entry.get(name).and_then(serde_json::Value::as_str).map(str::to_owned)
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 impl FromIterator<(String, Installed)> for Manifest {
     fn from_iter<T: IntoIterator<Item = (String, Installed)>>(entries: T) -> Self {
         Self(entries.into_iter().collect())
@@ -91,6 +94,6 @@ impl FromIterator<(String, Installed)> for Manifest {
 }
 
 /// Whether a source that is installed is the one that is written. Older programs have written it into the list as it was.
-pub(super) fn is_same_source(installed: &str, written: &ModuleSource) -> bool {
+pub fn is_same_source(installed: &str, written: &ModuleSource) -> bool {
     ModuleSource::parse(installed).is_ok_and(|installed| installed == *written)
 }

@@ -65,14 +65,13 @@ impl Module {
 
     /// Whether a configuration is written in the module, or has to be passed to it.
     fn has_provider(&self, local: &LocalProvider) -> bool {
-        let is_passed =
-            || self.required_providers.get(&local.name).is_some_and(|required| required.aliases.contains(local));
-        self.providers.contains_key(local) || is_passed()
+        let required = self.required_providers.get(&local.name);
+        self.providers.contains_key(local) || required.is_some_and(|required| required.aliases.contains(local))
     }
 }
 
 /// Checks that every configuration that is named exists, and that modules get what they need.
-pub(super) fn check(tree: &Tree, diagnostics: &mut Diagnostics) {
+pub fn check(tree: &Tree, diagnostics: &mut Diagnostics) {
     for (id, node) in tree.nodes.iter().enumerate() {
         check_resources(&node.module, diagnostics);
         if let (Some(call), Some(parent)) = (tree.call_of(id), node.parent) {
@@ -122,7 +121,12 @@ fn check_call(child: &Module, call: &ModuleCall, parent: &Module, diagnostics: &
         }
         if item.child.alias.is_some() && !child.has_provider(&item.child) {
             let detail = format!("The module has no provider configuration `{}`.", item.child);
-            diagnostics.error("Reference to undefined provider", detail, item.range);
+            let summary = "Reference to undefined provider";
+            // As upstream, what modules pass from before they had to declare it goes on.
+            match expected == ProviderSource::implied(&expected.name) {
+                true => diagnostics.warning(summary, detail, item.range),
+                false => diagnostics.error(summary, detail, item.range),
+            }
         }
     }
     for alias in child.required_providers.values().flat_map(|required| &required.aliases) {

@@ -37,7 +37,7 @@ impl Tree {
 }
 
 /// Reports what is still in the configuration.
-pub(super) fn check(tree: &Tree, diagnostics: &mut Diagnostics) {
+pub fn check(tree: &Tree, diagnostics: &mut Diagnostics) {
     for node in &tree.nodes {
         for removed in &node.module.removed {
             let Some(found) = tree.at(&removed.path(node).collect::<Vec<_>>()) else { continue };

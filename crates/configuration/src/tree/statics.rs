@@ -15,7 +15,7 @@ use crate::evaluation::Input;
 use crate::reference::{PathName, Reference, Subject};
 
 /// The names in a module, as far as they need no object.
-pub(super) struct Statics<'a> {
+pub struct Statics<'a> {
     pub tree: &'a Tree,
     pub node: NodeId,
     pub inputs: &'a BTreeMap<String, Input>,
@@ -29,18 +29,19 @@ impl Statics<'_> {
     /// The text of an expression.
     pub fn text(&self, expr: &Expr) -> Result<Option<String>, Vec<Diagnostic>> {
         let value = self.value(expr)?;
-        let wrong = |detail: &str| Err(vec![Diagnostic::new("Invalid module source or version", detail, expr.range)]);
-        if value.contains_marked() {
-            return wrong("The value is sensitive or ephemeral, and the source of a module is shown and kept.");
-        }
-        match convert(&value, &Type::String) {
-            Ok(value) if value.is_null() => Ok(None),
-            Ok(value) => match value.as_str() {
-                Some(text) => Ok(Some(text.to_owned())),
-                None => wrong("The value is not known before objects are planned."),
-            },
-            Err(_) => wrong("A text is required."),
-        }
+        let wrong = if value.contains_marked() {
+            "The value is sensitive or ephemeral, and the source of a module is shown and kept."
+        } else {
+            match convert(&value, &Type::String) {
+                Ok(value) if value.is_null() => return Ok(None),
+                Ok(value) => match value.as_str() {
+                    Some(text) => return Ok(Some(text.to_owned())),
+                    None => "The value is not known before objects are planned.",
+                },
+                Err(_) => "A text is required.",
+            }
+        };
+        Err(vec![Diagnostic::new("Invalid module source or version", wrong, expr.range)])
     }
 
     fn value(&self, expr: &Expr) -> Result<Value, Vec<Diagnostic>> {
@@ -64,13 +65,13 @@ impl Statics<'_> {
     fn variable(&self, name: &Arc<str>) -> Option<Result<Value, Diagnostic>> {
         let node = &self.tree.nodes[self.node];
         let variable = node.module.variables.get(name)?;
-        let argument = || {
-            let call = self.tree.call_of(self.node)?;
-            call.arguments.iter().find(|argument| argument.name.text == **name)
-        };
         let given = match node.parent {
             None => self.inputs.get(&**name).and_then(|input| input.value(variable).ok()).map(Ok),
-            Some(parent) => argument().map(|argument| self.inner(parent, &argument.value)),
+            Some(parent) => {
+                let mut arguments = self.tree.call_of(self.node).into_iter().flat_map(|call| &call.arguments);
+                let argument = arguments.find(|argument| argument.name.text == **name);
+                argument.map(|argument| self.inner(parent, &argument.value))
+            }
         };
         let given = given.or_else(|| variable.default.clone().map(Ok))?;
         Some(given.map(|value| {

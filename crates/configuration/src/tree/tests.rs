@@ -102,9 +102,9 @@ fn provider_configurations_have_to_be_there() {
             "main.tf:3:17: Provider type mismatch",
         ),
         (
-            "module \"m\" {\n  source = \"./m\"\n  providers = { aws.x = aws }\n}\n",
-            "",
-            "main.tf:3:17: Reference to undefined provider",
+            "terraform {\n  required_providers {\n    acme = { source = \"acme/acme\" }\n  }\n}\nmodule \"m\" {\n  source = \"./m\"\n  providers = { acme.x = acme }\n}\n",
+            "terraform {\n  required_providers {\n    acme = { source = \"acme/acme\" }\n  }\n}\n",
+            "main.tf:8:17: Reference to undefined provider",
         ),
         (
             "module \"m\" {\n  source = \"./m\"\n  count = 1\n}\n",
@@ -118,6 +118,9 @@ fn provider_configurations_have_to_be_there() {
     }
     let root = "provider \"aws\" {\n  alias = \"w\"\n}\nmodule \"m\" {\n  source = \"./m\"\n  providers = { aws.west = aws.w }\n}\n";
     assert_eq!(tree(&[(".", root), ("m", aliased)], &[]).1, [""; 0]);
+    // Only a warning, as upstream.
+    let undeclared = "module \"m\" {\n  source = \"./m\"\n  providers = { aws.x = aws }\n}\n";
+    assert_eq!(tree(&[(".", undeclared), ("m", "")], &[]).1, [""; 0]);
 }
 
 #[test]

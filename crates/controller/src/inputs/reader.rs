@@ -28,13 +28,13 @@ use runtime::reconcile::retry;
 /// How often an object without watch permission is read: as often as the kubelet updates ConfigMaps.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-pub(super) struct Reader {
-    pub(super) source: InputSource,
-    pub(super) scope: Scope,
+pub struct Reader {
+    pub source: InputSource,
+    pub scope: Scope,
     /// The objects to read.
-    pub(super) desired: watch::Receiver<BTreeSet<InputKey>>,
+    pub desired: watch::Receiver<BTreeSet<InputKey>>,
     /// Those that were read since they were desired.
-    pub(super) read: BTreeSet<InputKey>,
+    pub read: BTreeSet<InputKey>,
 }
 
 /// What a task watches.
@@ -45,8 +45,18 @@ struct Watched<K> {
     data: fn(&K) -> StringData,
 }
 
+impl<K: Resource<DynamicType = ()>> Watched<K> {
+    fn key(&self, object: &K) -> InputKey {
+        (self.key)(object.name_any().into())
+    }
+
+    fn present(&self, object: &K) -> DataLookup {
+        DataLookup::Present(Arc::new((self.data)(object)))
+    }
+}
+
 impl Reader {
-    pub(super) async fn work(mut self) {
+    pub async fn work(mut self) {
         let (service_account, kind, name) = match &self.scope {
             Scope::Object(key) => (key.service_account.clone(), key.object.kind, Some(key.object.name.clone())),
             Scope::Kind(service_account, kind) => (service_account.clone(), *kind, None),
@@ -80,8 +90,15 @@ impl Reader {
             Some(name) => Config::default().fields(&format!("metadata.name={name}")),
             None => Config::default(),
         };
-        let key = move |name| InputKey { service_account: service_account.clone(), object: DataRef { kind, name } };
-        Watched { api: Api::namespaced(client, &self.source.namespace), config, key: Box::new(key), data }
+        Watched {
+            api: Api::namespaced(client, &self.source.namespace),
+            config,
+            key: Box::new(move |name| InputKey {
+                service_account: service_account.clone(),
+                object: DataRef { kind, name },
+            }),
+            data,
+        }
     }
 
     /// Watches the objects, and polls them while they cannot be watched.
@@ -112,8 +129,6 @@ impl Reader {
     {
         let pauses = Pauses::new(self.source.random.clone());
         let mut events = std::pin::pin!(watcher(watched.api.clone(), watched.config.clone()).backoff(pauses));
-        let present = |object: &K| DataLookup::Present(Arc::new((watched.data)(object)));
-        let key = |object: &K| (watched.key)(object.name_any().into());
         let mut listed: Option<BTreeMap<InputKey, DataLookup>> = None;
         loop {
             let event = tokio::select! {
@@ -136,20 +151,24 @@ impl Reader {
                 Some(Ok(watcher::Event::InitApply(object))) => {
                     // Only what is read is kept: a namespace can have many large Secrets.
                     if let Some(listed) = listed.as_mut()
-                        && self.read.contains(&key(&object))
+                        && self.read.contains(&watched.key(&object))
                     {
-                        listed.insert(key(&object), present(&object));
+                        listed.insert(watched.key(&object), watched.present(&object));
                     }
                 }
                 Some(Ok(watcher::Event::InitDone)) => {
-                    let mut found = listed.take().unwrap_or_default();
+                    let mut listed = listed.take().unwrap_or_default();
                     for key in &self.read {
-                        self.source.update(key, found.remove(key).unwrap_or(DataLookup::Missing));
+                        self.source.update(key, listed.remove(key).unwrap_or(DataLookup::Missing));
                     }
                     self.read_new().await;
                 }
-                Some(Ok(watcher::Event::Apply(object))) => self.update_desired(&key(&object), present(&object)),
-                Some(Ok(watcher::Event::Delete(object))) => self.update_desired(&key(&object), DataLookup::Missing),
+                Some(Ok(watcher::Event::Apply(object))) => {
+                    self.update_desired(&watched.key(&object), watched.present(&object));
+                }
+                Some(Ok(watcher::Event::Delete(object))) => {
+                    self.update_desired(&watched.key(&object), DataLookup::Missing);
+                }
                 Some(Err(error)) if is_watch_refused(&error) => return,
                 // The last data remains valid; the watch restarts after a delay.
                 Some(Err(_)) => self.source.metrics.failed("inputs"),

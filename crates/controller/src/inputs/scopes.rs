@@ -8,7 +8,7 @@ use runtime::reconcile::index::InputKey;
 
 /// What one task reads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scope {
+pub enum Scope {
     /// A watch of one object.
     Object(InputKey),
     /// A watch of all objects of a kind, as one service account.
@@ -19,7 +19,7 @@ pub(super) enum Scope {
 
 /// The tasks that read these objects, each with its objects. At most `limit` of them, which is at least one, and as many
 /// watches of single objects as possible.
-pub(super) fn scopes(desired: &BTreeSet<InputKey>, limit: usize) -> BTreeMap<Scope, BTreeSet<InputKey>> {
+pub fn scopes(desired: &BTreeSet<InputKey>, limit: usize) -> BTreeMap<Scope, BTreeSet<InputKey>> {
     let mut groups: BTreeMap<Scope, BTreeSet<InputKey>> = BTreeMap::new();
     for key in desired {
         let kind = Scope::Kind(key.service_account.clone(), key.object.kind);

@@ -17,7 +17,7 @@ use runtime::reconcile::{PlanRequest, PlanResult, Signal};
 
 /// Computes a plan on its own thread: it may take long, and must not block the threads of streams and calls. The number
 /// of concurrent plannings is limited, and namespaces share it. `share`: the processors that the namespace may use.
-pub(super) async fn compute(context: Arc<Context>, share: ProcessorShare, request: PlanRequest) -> Signal {
+pub async fn compute(context: Arc<Context>, share: ProcessorShare, request: PlanRequest) -> Signal {
     let names = request.names().clone();
     let pool = if request.calls_providers() { &context.provider_plannings } else { &context.plannings };
     let _permit = pool.acquire(&request.config.namespace).await;

@@ -16,7 +16,7 @@ use runtime::reconcile::index::{Event, ProviderConfigView};
 use runtime::reconcile::{ConfigurationCheck, Signal};
 
 /// Configures the provider. `keep`: whether its process then waits for objects.
-pub(super) async fn try_provider(
+pub async fn try_provider(
     context: Arc<Context>,
     shared: Arc<NamespaceHandle>,
     name: Arc<str>,
@@ -34,7 +34,7 @@ pub(super) async fn try_provider(
     Signal::ProviderConfigured(name, used, trial)
 }
 
-pub(super) async fn write(
+pub async fn write(
     context: Arc<Context>,
     shared: Arc<NamespaceHandle>,
     view: ProviderConfigView,

@@ -26,15 +26,14 @@ const AFTER_PANIC: SignedDuration = SignedDuration::from_secs(30);
 /// The delay if a Resource could not be read.
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
-pub(super) async fn recover(context: Arc<Context>, shared: Arc<NamespaceHandle>, stored: Stored) -> Signal {
+pub async fn recover(context: Arc<Context>, shared: Arc<NamespaceHandle>, stored: Stored) -> Signal {
     let (span, began) = (span(&stored), Instant::now());
     let resolving = resolve(&context, shared.name(), &stored).instrument(span.clone());
     let resolved = AssertUnwindSafe(resolving).catch_unwind().await;
-    let failed = |_| {
+    let (outcome, warnings) = resolved.unwrap_or_else(|_| {
         let message = "an operation was interrupted, and resolving it failed because of a bug in Purlin";
         (held(context.engine.clock.now(), AFTER_PANIC, Reason::InternalError, message.to_owned()), Vec::new())
-    };
-    let (outcome, warnings) = resolved.unwrap_or_else(failed);
+    });
     context.metrics.steps.recovered(&outcome);
     let (outcome_name, seconds) = (recovery_outcome(&outcome), began.elapsed().as_secs_f64());
     span.in_scope(|| tracing::info!(outcome = outcome_name, seconds, "recovery ended"));
@@ -64,16 +63,12 @@ fn held(now: Timestamp, pause: SignedDuration, reason: Reason, message: String) 
 /// operation that is over would be made twice, and finalizer and annotation show whether a call was ever made.
 async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Recovery, Diagnostics) {
     let address = &known.record.address;
-    let unread = |what: &str, error: &dyn Display| {
-        let message = format!("an operation was interrupted, and the {what} cannot be read to resolve it: {error}");
-        (held(context.engine.clock.now(), READ_AGAIN, Reason::OperationInProgress, message), Vec::new())
-    };
     let stored = match context.journal.secrets().get(namespace, address, RetryPolicy::SHORT).await {
         Ok(Some(Ok(SecretContent::Record(stored)))) => stored,
-        Ok(Some(Ok(_))) => return unread("record", &"its Secret holds no record"),
-        Ok(Some(Err(unreadable))) => return unread("record", &unreadable.message),
+        Ok(Some(Ok(_))) => return unread(context, "record", &"its Secret holds no record"),
+        Ok(Some(Err(unreadable))) => return unread(context, "record", &unreadable.message),
         Ok(None) => return (Recovery::Missing, Vec::new()),
-        Err(error) => return unread("record", &error),
+        Err(error) => return unread(context, "record", &error),
     };
     let Some(intent) = &stored.record.intent else { return (Recovery::Resolved(stored), Vec::new()) };
     let now = context.engine.clock.now();
@@ -83,8 +78,13 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
     };
     match live_instance(context, namespace, address).await {
         Ok(instance) => execute::recover(&context.engine, &stored, instance.as_ref(), holder).await,
-        Err(error) => unread("Resource", &error),
+        Err(error) => unread(context, "Resource", &error),
     }
+}
+
+fn unread(context: &Context, what: &str, error: &dyn Display) -> (Recovery, Diagnostics) {
+    let message = format!("an operation was interrupted, and the {what} cannot be read to resolve it: {error}");
+    (held(context.engine.clock.now(), READ_AGAIN, Reason::OperationInProgress, message), Vec::new())
 }
 
 async fn live_instance(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<Instance>> {
@@ -108,14 +108,13 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
     Ok(Some(instance))
 }
 
-pub(super) async fn carry_out_moves(context: Arc<Context>, mut request: MoveRequest) -> Signal {
+pub async fn carry_out_moves(context: Arc<Context>, mut request: MoveRequest) -> Signal {
     let carried = AssertUnwindSafe(carry_out(&context, &mut request)).catch_unwind().await;
-    let lost = |_| {
+    let outcome = carried.unwrap_or_else(|_| {
         let message = "the move failed because of a bug in Purlin".to_owned();
-        let address = request.moves.first().map_or_else(|| Address::single(""), |one| one.from.clone());
+        let address = request.moves.first().map_or_else(|| Address::single(""), |first| first.from.clone());
         Err(JournalError::Unavailable { address, message })
-    };
-    let outcome = carried.unwrap_or_else(lost);
+    });
     Signal::Moved(Box::new(MoveResult { request, outcome }))
 }
 
@@ -125,8 +124,8 @@ async fn carry_out(context: &Context, request: &mut MoveRequest) -> Result<(), J
     let (engine, journal) = (&context.engine, context.engine.journal.as_ref());
     for round in rounds(&request.moves) {
         execute::prepare_moves(journal, &mut request.records, round).await?;
-        for one in round.iter().filter(|one| !one.reverted) {
-            execute::transfer_copies(engine, &mut request.records, &one.to).await?;
+        for moved in round.iter().filter(|moved| !moved.reverted) {
+            execute::transfer_copies(engine, &mut request.records, &moved.to).await?;
         }
         execute::conclude_moves(journal, &mut request.records, round).await?;
     }

@@ -10,12 +10,7 @@ use runtime::reconcile::index::{Event, KnownRecord};
 use runtime::store::secrets::{RetryPolicy, SecretContent};
 
 /// Removes the finalizer and the annotation of a Resource. The cache has no record of it, but the server decides.
-pub(super) async fn release(
-    context: Arc<Context>,
-    shared: Arc<NamespaceHandle>,
-    name: Arc<str>,
-    uid: Arc<str>,
-) -> Signal {
+pub async fn release(context: Arc<Context>, shared: Arc<NamespaceHandle>, name: Arc<str>, uid: Arc<str>) -> Signal {
     let namespace = shared.name();
     match context.journal.release_all(namespace, &name, &uid).await {
         Ok(true) => Signal::Wake,
@@ -29,12 +24,7 @@ pub(super) async fn release(
 }
 
 /// Adds the finalizer and the annotation of a Resource. The server decides whether its record needs them.
-pub(super) async fn claim(
-    context: Arc<Context>,
-    shared: Arc<NamespaceHandle>,
-    address: Address,
-    uid: Arc<str>,
-) -> Signal {
+pub async fn claim(context: Arc<Context>, shared: Arc<NamespaceHandle>, address: Address, uid: Arc<str>) -> Signal {
     let claimed = context.journal.claim(shared.name(), &address, &uid).await;
     if let Err(error) = &claimed {
         tracing::warn!(namespace = &**shared.name(), %address, %error, "could not add the finalizer; retrying");
@@ -43,7 +33,7 @@ pub(super) async fn claim(
 }
 
 /// `known`: what the index knows of the record now.
-pub(super) async fn read_record(
+pub async fn read_record(
     context: Arc<Context>,
     shared: Arc<NamespaceHandle>,
     address: Address,

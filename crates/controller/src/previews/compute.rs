@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
@@ -16,14 +15,14 @@ use super::queue::Outcome;
 use crate::approvals;
 use crate::context::Context;
 use crate::inputs;
-use crate::watch::plans::PlanKey;
-use api::conditions::{ConditionType, condition, merge};
+use crate::watch::PlanKey;
+use api::conditions::{self, ConditionType, condition, merge};
 use api::{
-    DataSource, PlanObject, PlanOutcome, PlanStatus, PlanUse, Preview, PreviewRefresh, Prune, RequiredApproval,
-    Resource,
+    DataSource, PlanObject, PlanOutcome, PlanStatus, PlanUse, Preview, PreviewRefresh, Prune, RawObject, Resource,
 };
 use engine::graph::render;
 use engine::load::{self, Listed, Proposal};
+use engine::plan::approval::Guarded;
 use engine::plan::{ResponseCache, published};
 use model::{Address, Diagnostics, Reason};
 use process::ProcessorShare;
@@ -58,14 +57,14 @@ struct Failure {
 
 /// Computes a Plan unless it has a result, and deletes it if it has expired. Also returns a Plan with a digest, as the
 /// reconciler needs it.
-pub(super) async fn compute(
+pub async fn compute(
     context: &Arc<Context>,
     processors: ProcessorShare,
     key: &PlanKey,
     uid: &str,
 ) -> Result<(Outcome, Option<ApprovalPlan>), kube::Error> {
-    let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
-    let Some(plan) = api.get_opt(&key.name).await?.filter(|plan| plan.uid().as_deref() == Some(uid)) else {
+    let api: Api<RawObject<PlanObject>> = Api::namespaced(context.client.clone(), &key.namespace);
+    let Some(plan) = approvals::get(&api, &key.name).await?.filter(|plan| plan.uid().as_deref() == Some(uid)) else {
         return Ok((Outcome::Gone, None));
     };
     match plan.spec.preview.clone() {
@@ -78,7 +77,7 @@ async fn compute_preview(
     context: &Arc<Context>,
     processors: ProcessorShare,
     key: &PlanKey,
-    api: &Api<PlanObject>,
+    api: &Api<RawObject<PlanObject>>,
     plan: &PlanObject,
     preview: Preview,
 ) -> Result<Outcome, kube::Error> {
@@ -105,7 +104,7 @@ async fn compute_preview(
 /// Reads a Plan with a digest. Deletes it if it has ended and expired, and Purlin created it.
 async fn approval(
     context: &Context,
-    api: &Api<PlanObject>,
+    api: &Api<RawObject<PlanObject>>,
     plan: &PlanObject,
 ) -> Result<(Outcome, Option<ApprovalPlan>), kube::Error> {
     let Some(observed) = approvals::observed(plan) else { return Ok((Outcome::Gone, None)) };
@@ -122,16 +121,15 @@ async fn approval(
 
 /// When the state of an approval last changed.
 fn ended_at(plan: &PlanObject) -> Option<Timestamp> {
-    let conditions = plan.status.as_ref()?.conditions.iter();
-    let approved = conditions.filter(|one| one.type_ == ConditionType::Approved.as_str());
-    approved.map(|one| one.last_transition_time.0).max()
+    let approved = conditions::find(&plan.status.as_ref()?.conditions, ConditionType::Approved)?;
+    Some(approved.last_transition_time.0)
 }
 
 /// When the Plan got its result.
 fn finished_at(status: Option<&PlanStatus>) -> Option<Timestamp> {
     let status = status.filter(|status| status.result.is_some())?;
-    let is_computed = |one: &&Condition| one.type_ == ConditionType::Computed.as_str();
-    status.conditions.iter().find(is_computed).map(|computed| computed.last_transition_time.0)
+    let computed = conditions::find(&status.conditions, ConditionType::Computed)?;
+    Some(computed.last_transition_time.0)
 }
 
 fn expiry(plan: &PlanObject, finished: Timestamp) -> Timestamp {
@@ -202,10 +200,11 @@ async fn computed(
         let proposed = ProposedState::new(index, proposal, &removed);
         tokio::select! {
             biased;
-            (ordered, approvals) = planned(&context, &namespace, proposed, refresh) => {
+            (ordered, guarded) = planned(&context, &namespace, proposed, refresh) => {
+                let approvals = guarded.iter().map(Guarded::published).collect();
                 let packed = published::pack(PlanStatus { approvals, ..PlanStatus::default() });
                 let rest = limit.saturating_sub(published::size(&packed)).max(MIN_STATUS);
-                let (status, headline) = result(&ordered, diagnostics, rest);
+                let (status, headline) = result(&ordered, &guarded, diagnostics, rest);
                 let approvals = published::unpack(packed).approvals;
                 Ok((PlanStatus { approvals, ..status }, headline))
             }
@@ -223,7 +222,7 @@ async fn planned(
     namespace: &Arc<str>,
     mut proposed: ProposedState,
     refresh: PreviewRefresh,
-) -> (pipeline::OrderedPlan, Vec<RequiredApproval>) {
+) -> (pipeline::OrderedPlan, Vec<Guarded>) {
     read_inputs(context, namespace, &mut proposed).await;
     let (seed, now) = (context.engine.random.number(), context.moment());
     let request = context.namespaces.look(namespace, |reconciler| reconciler.preview(&proposed, refresh, seed, now));
@@ -231,17 +230,23 @@ async fn planned(
     let (config, recorded) = (&request.config, &request.recorded);
     let planned =
         pipeline::plan(&context.engine, config, recorded, &request.options, &mut ResponseCache::default()).await;
-    let mut approvals = Vec::new();
+    let mut guarded = Vec::new();
     if request.may_need_approval() {
-        approvals = request.required_approvals(&approvals::salt(context).await, &planned.plan);
+        guarded = request.required_approvals(&approvals::salt(context).await, &planned.plan);
     }
-    (planned, approvals)
+    (planned, guarded)
 }
 
-fn result(ordered: &pipeline::OrderedPlan, mut diagnostics: Diagnostics, limit: usize) -> (PlanStatus, String) {
-    let changes = &ordered.plan.changes;
+fn result(
+    ordered: &pipeline::OrderedPlan,
+    guarded: &[Guarded],
+    mut diagnostics: Diagnostics,
+    limit: usize,
+) -> (PlanStatus, String) {
+    let changes = ordered.plan.changes();
     diagnostics.extend(ordered.plan.diagnostics.iter().cloned());
-    let status = published::status(limit, changes, &diagnostics, render::published(&ordered.graph));
+    let proofs = guarded.iter().flat_map(Guarded::proofs).collect();
+    let status = published::status(limit, changes.clone(), &diagnostics, render::published(&ordered.graph), &proofs);
     let message = published::message(&published::headline(changes, &diagnostics), &status);
     (status, message)
 }
@@ -299,18 +304,21 @@ async fn read_inputs(context: &Context, namespace: &str, proposed: &mut Proposed
 /// The names of the Resources and `DataSources` with these labels.
 async fn selected(client: &Client, namespace: &str, selector: &str) -> Result<BTreeSet<Arc<str>>, Failure> {
     let params = ListParams::default().labels(selector);
-    let failed = |error: kube::Error| match &error {
+    let resources: Api<Resource> = Api::namespaced(client.clone(), namespace);
+    let data: Api<DataSource> = Api::namespaced(client.clone(), namespace);
+    let resources = resources.list_metadata(&params).await.map_err(failed_selection)?;
+    let data = data.list_metadata(&params).await.map_err(failed_selection)?;
+    let names = resources.iter().map(|resource| Address::single(resource.name_any()).name);
+    Ok(names.chain(data.iter().map(|source| Address::data(&source.name_any()).name)).collect())
+}
+
+fn failed_selection(error: kube::Error) -> Failure {
+    match error {
         kube::Error::Api(status) if status.code == 400 => {
             Failure { reason: Reason::InvalidManifest, message: format!("spec.preview.selector: {}", status.message) }
         }
-        _ => Failure { reason: Reason::OperationFailed, message: format!("the selected objects: {error}") },
-    };
-    let resources: Api<Resource> = Api::namespaced(client.clone(), namespace);
-    let data: Api<DataSource> = Api::namespaced(client.clone(), namespace);
-    let resources = resources.list_metadata(&params).await.map_err(failed)?;
-    let data = data.list_metadata(&params).await.map_err(failed)?;
-    let names = resources.iter().map(|one| Address::single(one.name_any()).name);
-    Ok(names.chain(data.iter().map(|one| Address::data(&one.name_any()).name)).collect())
+        error => Failure { reason: Reason::OperationFailed, message: format!("the selected objects: {error}") },
+    }
 }
 
 #[cfg(test)]

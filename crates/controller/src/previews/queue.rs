@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::fair_queue::{Choice, FairQueue};
-use crate::watch::plans::PlanKey;
+use crate::watch::PlanKey;
 
 /// How many Plans are computed at the same time: each may need 100 MiB of memory and starts calls of providers.
 pub const MAX_TOTAL: usize = 4;
@@ -110,12 +110,13 @@ impl PreviewQueue {
         }
         let Self { known, waiting, running } = self;
         let (key, uid) = waiting.pop(|(key, uid)| {
-            let is_waiting = |plan: &KnownPlan| plan.uid == *uid && plan.state == State::Waiting;
-            match known.get(key).is_some_and(is_waiting) {
-                false => Choice::Drop,
-                true if !may_run(&key.namespace) => Choice::Keep,
-                true if running.get(&key.namespace).is_some_and(|count| *count >= MAX_PER_NAMESPACE) => Choice::Keep,
-                true => Choice::Take,
+            let running = running.get(&key.namespace).copied().unwrap_or_default();
+            match known.get(key) {
+                Some(plan) if plan.uid == *uid && plan.state == State::Waiting => {
+                    let may_start = may_run(&key.namespace) && running < MAX_PER_NAMESPACE;
+                    if may_start { Choice::Take } else { Choice::Keep }
+                }
+                _ => Choice::Drop,
             }
         })?;
         *running.entry(Arc::clone(&key.namespace)).or_default() += 1;

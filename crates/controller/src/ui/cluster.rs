@@ -19,7 +19,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use self::rights::{Rights, RightsCache};
 use self::watch::NamespaceWatch;
 use super::{About, Current, Detail, LONGEST_WAIT, PlanDetail, Refusal, Session, decision};
-use api::PlanObject;
+use api::{PlanObject, RawObject};
 use model::kube_names::is_name;
 use process::lock;
 
@@ -135,8 +135,8 @@ impl ClusterSession {
         let decision::Request { namespace, plan: name, uid, decision } = request;
         require_name("namespace", namespace)?;
         require_name("Plan", name)?;
-        let plans: Api<PlanObject> = Api::namespaced(self.client.clone(), namespace);
-        let plan = plans.get(name).await?;
+        let plans: Api<RawObject<PlanObject>> = Api::namespaced(self.client.clone(), namespace);
+        let plan = plans.get(name).await?.plan().map_err(kube::Error::SerdeError)?;
         if plan.metadata.uid.as_deref() != Some(uid) {
             return Err(Refusal::new(409, format!("`{name}` is another Plan now (hint: look at it again)")));
         }
@@ -151,7 +151,7 @@ impl ClusterSession {
         }
         let user = self.user().await.ok().map(str::to_owned);
         match decision::write(&plans, &plan, *decision, user, FIELD_MANAGER).await {
-            Ok(_) => Ok(format!("{}.", decision.done(name))),
+            Ok(()) => Ok(format!("{}.", decision.done(name))),
             Err(error) => {
                 let hint = decision::hint(&error, namespace).map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
                 let refusal = Refusal::from(error);

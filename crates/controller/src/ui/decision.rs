@@ -6,8 +6,8 @@ use kube::{Api, Client};
 use serde::Deserialize;
 use serde_json::json;
 
-use api::{ApprovalState, PlanObject};
-use engine::plan::approval::is_consistent;
+use api::{ApprovalState, PlanObject, RawObject};
+use engine::plan::approval::shown::{Mismatch, coverage};
 use engine::plan::published;
 
 /// What a user decides.
@@ -56,15 +56,13 @@ impl Decision {
 /// Why there is nothing to decide.
 pub fn undecidable(plan: &PlanObject, decision: Decision) -> Option<String> {
     let name = plan.metadata.name.clone().unwrap_or_default();
-    if !is_consistent(&plan.spec, &published::unpack(plan.status.clone().unwrap_or_default())) {
-        return Some(format!("`{name}` is invalid: the changes that it shows are not those of its digest."));
-    }
     match plan.status.as_ref().and_then(|status| status.approval) {
         Some(ApprovalState::Applied) => Some(format!("The changes of `{name}` were made.")),
         Some(ApprovalState::Superseded) => {
             Some(format!("`{name}` is superseded: other changes are planned, or none at all."))
         }
-        Some(ApprovalState::Invalid) => Some(format!("`{name}` is invalid: it approves nothing.")),
+        // That is an error: see `unseen`.
+        Some(ApprovalState::Invalid) => None,
         Some(ApprovalState::Expired) => Some(format!("The approval of `{name}` has expired.")),
         _ if plan.spec.approved => Some(format!("`{name}` is already approved.")),
         _ if plan.spec.rejected && decision == Decision::Reject => Some(format!("`{name}` is already rejected.")),
@@ -73,8 +71,39 @@ pub fn undecidable(plan: &PlanObject, decision: Decision) -> Option<String> {
     }
 }
 
+/// Why a Plan is not what its user sees, and what to do. `None` if its digests cover what it shows.
+pub fn forged(plan: &PlanObject, namespace: &str) -> Option<(String, String)> {
+    let status = published::unpack(plan.status.clone().unwrap_or_default());
+    let mismatch = coverage(&plan.spec, &status).err()?;
+    let name = plan.metadata.name.as_deref().unwrap_or_default();
+    let again = replaced(name, namespace);
+    let (why, hint) = match mismatch {
+        Mismatch::List => {
+            let why = format!("the Plan `{name}` is invalid: it does not list the changes of its digest");
+            let printed = "print it again with `purlin plan -o approval`".to_owned();
+            (why, if plan.spec.changes.is_empty() { again } else { printed })
+        }
+        Mismatch::Change(address) => {
+            let why = format!(
+                "the Plan `{name}` is invalid: it shows a change of `{address}` that is not the one of its digest, so \
+                 someone other than the controller has written its status"
+            );
+            (why, format!("{again}; only the controller needs the right to update `plans/status`"))
+        }
+    };
+    Some((why, hint))
+}
+
+/// How the user gets a Plan that is true.
+fn replaced(name: &str, namespace: &str) -> String {
+    format!("delete it, and Purlin creates a true one within a minute: `kubectl -n {namespace} delete pplan {name}`")
+}
+
 /// Why a user cannot know what would be approved, and what to do. `None` if the Plan shows it.
 pub fn unseen(plan: &PlanObject, decision: Decision, namespace: &str) -> Option<(String, String)> {
+    if let Some(forged) = forged(plan, namespace) {
+        return Some(forged);
+    }
     let is_shown = plan.status.as_ref().is_some_and(|status| status.result.is_some());
     if decision == Decision::Reject || is_shown {
         return None;
@@ -82,7 +111,12 @@ pub fn unseen(plan: &PlanObject, decision: Decision, namespace: &str) -> Option<
     let name = plan.metadata.name.as_deref().unwrap_or_default();
     if plan.status.is_none() {
         let why = format!("the Plan `{name}` does not show its changes yet");
-        return Some((why, "try again when the controller has written its status".to_owned()));
+        let hint = format!(
+            "try again when the controller has written its status; if it does not, someone else has written one that cannot \
+             be read: {}",
+            replaced(name, namespace)
+        );
+        return Some((why, hint));
     }
     let why = format!("the Plan `{name}` does not show what it would approve: its changes are not those that wait now");
     let hint = format!(
@@ -107,12 +141,12 @@ pub async fn user(client: Client) -> Result<String, kube::Error> {
 /// # Errors
 /// When the API server refuses it, or another Plan has taken this name.
 pub async fn write(
-    plans: &Api<PlanObject>,
+    plans: &Api<RawObject<PlanObject>>,
     plan: &PlanObject,
     decision: Decision,
     user: Option<String>,
     manager: &str,
-) -> Result<PlanObject, kube::Error> {
+) -> Result<(), kube::Error> {
     // Another Plan of this name is not the one that was shown; its digest cannot change.
     let metadata = json!({
         "uid": plan.metadata.uid,
@@ -120,7 +154,7 @@ pub async fn write(
     });
     let patch = Patch::Merge(json!({ "metadata": metadata, "spec": { decision.field(): true } }));
     let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-    plans.patch(plan.metadata.name.as_deref().unwrap_or_default(), &params, &patch).await
+    plans.patch(plan.metadata.name.as_deref().unwrap_or_default(), &params, &patch).await.map(drop)
 }
 
 /// What a user without the right to decide can do. `None` if the error says so, or is another one.
@@ -147,8 +181,7 @@ mod tests {
         assert_eq!(undecidable(&plan(Some(ApprovalState::Waiting), false, false), approve), None);
         assert!(undecidable(&plan(Some(ApprovalState::Approved), true, false), reject).is_some());
         assert!(undecidable(&plan(Some(ApprovalState::Rejected), false, true), approve).is_some());
-        for state in [ApprovalState::Applied, ApprovalState::Superseded, ApprovalState::Expired, ApprovalState::Invalid]
-        {
+        for state in [ApprovalState::Applied, ApprovalState::Superseded, ApprovalState::Expired] {
             assert!(undecidable(&plan(Some(state), true, false), approve).is_some());
         }
     }
@@ -160,8 +193,14 @@ mod tests {
         let (why, _) = unseen(&plan, Decision::Approve, "shop").unwrap();
         assert!(why.contains("does not show what it would approve"), "{why}");
         assert_eq!(unseen(&plan, Decision::Reject, "shop"), None);
-        plan.status.as_mut().unwrap().result = Some(api::PlanOutcome::Changes);
+        let status = plan.status.as_mut().unwrap();
+        status.result = Some(api::PlanOutcome::Changes);
+        // There were too many changes.
+        status.omitted = Some(api::Omitted { approvals: 20_000, ..api::Omitted::default() });
         assert_eq!(unseen(&plan, Decision::Approve, "shop"), None);
+        plan.status.as_mut().unwrap().omitted = None;
+        let (why, _) = unseen(&plan, Decision::Approve, "shop").unwrap();
+        assert!(why.contains("does not list the changes of its digest"), "{why}");
     }
 
     #[test]
@@ -171,9 +210,31 @@ mod tests {
         let digest = engine::plan::approval::digest_of([&change]);
         let mut honest = plan(None, false, false);
         (honest.spec.digest, honest.spec.changes) = (Some(digest), vec![change]);
-        assert_eq!(undecidable(&honest, Decision::Approve), None);
+        assert_eq!(forged(&honest, "shop"), None);
         honest.spec.changes[0].action = model::Action::Replace;
-        let why = undecidable(&honest, Decision::Approve).unwrap();
-        assert!(why.contains("are not those of its digest"), "{why}");
+        for decision in [Decision::Approve, Decision::Reject] {
+            let (why, _) = unseen(&honest, decision, "shop").unwrap();
+            assert!(why.contains("does not list the changes of its digest"), "{why}");
+        }
+    }
+
+    /// Someone who may write the status shows another change beside the true digest.
+    #[test]
+    fn what_shows_another_change_than_its_digest_cannot_be_decided_on() {
+        let change = serde_json::json!({ "address": "a", "action": "Update", "digest": "0".repeat(64) });
+        let change: api::ChangeDigest = serde_json::from_value(change).unwrap();
+        let shown = serde_json::json!({ "address": "a", "type": "thing", "action": "Update", "after": { "size": 1 } });
+        let digest = engine::plan::approval::digest_of([&change]);
+        let mut lying = plan(Some(ApprovalState::Waiting), false, false);
+        lying.spec.digest = Some(digest.clone());
+        lying.status = Some(PlanStatus {
+            result: Some(api::PlanOutcome::Changes),
+            approvals: vec![api::RequiredApproval { digest, changes: vec![change] }],
+            changes: vec![serde_json::from_value(shown).unwrap()],
+            ..PlanStatus::default()
+        });
+        let (why, hint) = unseen(&lying, Decision::Approve, "shop").unwrap();
+        assert!(why.contains("shows a change of `a` that is not the one of its digest"), "{why}");
+        assert!(hint.contains("kubectl -n shop delete pplan"), "{hint}");
     }
 }

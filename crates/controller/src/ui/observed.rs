@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::snapshot::{Edge, HeldChange, HeldPlan, Object, Snapshot, State, StepNode, object_edges};
 use api::{
     ApprovalState, ConditionType, Deposed, Instances, PlanGraph, PlanObject, PlanSpec, PlanStatus, RawObject,
-    ResourceStatus,
+    ResourceStatus, conditions,
 };
-use engine::plan::approval::is_consistent;
+use engine::plan::approval::shown::coverage;
 use engine::plan::published;
 use model::{Address, Reason};
 use runtime::reconcile::summarize::waits_for_others;
@@ -75,25 +75,27 @@ pub fn object<K>(object: &RawObject<K>, is_data: bool) -> ObservedObject {
     }
 }
 
-/// Reads a Plan. `None` if it is a preview, or has ended.
+/// Reads a Plan. `None` if it is a preview, has ended, or shows other changes than those of its digest.
 pub fn plan(object: &RawObject<PlanObject>) -> Option<ObservedPlan> {
     let spec: PlanSpec = object.spec().ok()?;
     let status: PlanStatus = published::unpack(object.status().unwrap_or_default());
     spec.digest.as_ref()?;
     let state = status.approval.unwrap_or(ApprovalState::Waiting);
-    if state.is_final() || !is_consistent(&spec, &status) {
+    if state.is_final() || coverage(&spec, &status).is_err() {
         return None;
     }
-    let condition = |kind: ConditionType| status.conditions.iter().find(|one| one.type_ == kind.as_str());
-    let message = condition(ConditionType::Computed).map(|one| one.message.clone()).unwrap_or_default();
-    let held = status.approvals.iter().flat_map(|one| &one.changes);
+    let computed = conditions::find(&status.conditions, ConditionType::Computed);
+    let message = computed.map(|condition| condition.message.clone()).unwrap_or_default();
+    let held = status.approvals.iter().flat_map(|approval| &approval.changes);
     let held = if status.approvals.is_empty() { spec.changes.iter().collect() } else { held.collect::<Vec<_>>() };
-    let change = |address: String, action: String| HeldChange { address, action };
+    let changes = held
+        .iter()
+        .map(|change| HeldChange { address: change.address.to_string(), action: format!("{:?}", change.action) });
     let shown = HeldPlan {
         name: object.metadata.name.clone().unwrap_or_default(),
         state: format!("{state:?}"),
         message,
-        changes: held.iter().map(|one| change(one.address.to_string(), format!("{:?}", one.action))).collect(),
+        changes: changes.collect(),
         decided_by: status.decided_by.unwrap_or_default(),
         decided_at: status.decided_at.unwrap_or_default(),
         differences: status.differences,
@@ -109,8 +111,7 @@ pub fn count(instances: &Instances) -> String {
 
 /// The state, with the reason and message that explain it.
 fn judge(generation: Option<i64>, status: &ResourceStatus) -> (State, String, String) {
-    let condition = |kind: ConditionType| status.conditions.iter().find(|one| one.type_ == kind.as_str());
-    let Some(ready) = condition(ConditionType::Ready) else {
+    let Some(ready) = conditions::find(&status.conditions, ConditionType::Ready) else {
         return (State::Waiting, String::new(), "not yet observed by the controller".to_owned());
     };
     if Some(status.observed_generation) != generation {
@@ -120,7 +121,8 @@ fn judge(generation: Option<i64>, status: &ResourceStatus) -> (State, String, St
     if ready.status == "True" {
         return (State::Ready, String::new(), ready.message.clone());
     }
-    let is_stalled = condition(ConditionType::Stalled).is_some_and(|one| one.status == "True");
+    let stalled = conditions::find(&status.conditions, ConditionType::Stalled);
+    let is_stalled = stalled.is_some_and(|condition| condition.status == "True");
     let waits = status.pending.as_ref().is_some_and(|pending| !pending.waiting_for.is_empty());
     let state = match ready.reason.parse::<Reason>() {
         Ok(Reason::ApprovalRequired) => State::Approval,
@@ -146,19 +148,22 @@ pub fn snapshot(
     plans: &BTreeMap<String, ObservedPlan>,
 ) -> Snapshot {
     let holders = holders(plans);
-    let held = |one: &ObservedObject| Object { plan: holders.get(&one.shown.name).cloned(), ..one.shown.clone() };
+    let shown = objects
+        .values()
+        .map(|object| Object { plan: holders.get(&object.shown.name).cloned(), ..object.shown.clone() });
     let mut graph = Steps::default();
     plans.values().filter(|plan| plan.shown.state != "Rejected").for_each(|plan| graph.add_plan(plan, objects));
-    objects.values().for_each(|one| graph.add_pending(one, objects));
+    objects.values().for_each(|object| graph.add_pending(object, objects));
     let names: BTreeSet<&str> = objects.keys().map(String::as_str).collect();
-    let dependencies = objects.iter().flat_map(|(name, one)| {
-        one.dependencies
+    let dependencies = objects.iter().flat_map(|(name, object)| {
+        object
+            .dependencies
             .iter()
             .map(move |dependency| (name.as_str(), resource_of(dependency), format!("{name} depends on {dependency}")))
     });
     Snapshot {
         namespace: namespace.to_owned(),
-        objects: objects.values().map(held).collect(),
+        objects: shown.collect(),
         edges: object_edges(&names, &graph.edges, resource_of, dependencies),
         step_edges: graph.edges,
         steps: graph.nodes.into_values().collect(),
@@ -199,8 +204,8 @@ impl Steps {
             let (state, message) =
                 match (held.contains(&*object) && plan.shown.state == "Waiting", objects.get(&object)) {
                     (true, _) => (State::Approval, format!("waits for the approval of the Plan {}", plan.shown.name)),
-                    (false, Some(one)) if one.shown.state != State::Ready => {
-                        (one.shown.state, one.shown.message.clone())
+                    (false, Some(observed)) if observed.shown.state != State::Ready => {
+                        (observed.shown.state, observed.shown.message.clone())
                     }
                     (false, _) => (State::Waiting, String::new()),
                 };
@@ -251,7 +256,7 @@ impl Steps {
     /// A step waits for these steps.
     fn wait(&mut self, from: &str, waiting_for: &[String], objects: &BTreeMap<String, ObservedObject>) {
         for other in waiting_for {
-            let object = objects.get(resource_of(other)).map(|one| &one.shown);
+            let object = objects.get(resource_of(other)).map(|observed| &observed.shown);
             let to = self.shown_step(other, object);
             if let Some(object) = object {
                 let is_deposed = to.contains(DEPOSED);

@@ -131,18 +131,21 @@ async fn plan(State(server): Shared, request: Request) -> Result<Response, Refus
 
 async fn decide(State(server): Shared, request: Request) -> Result<Response, Refusal> {
     let opened = server.opened(request.headers()).await?;
-    let malformed = |error: &dyn std::fmt::Display| Refusal::new(400, format!("not a decision: {error}"));
     let body: Body = request.into_body();
-    let body = to_bytes(body, MAX_BODY).await.map_err(|error| malformed(&error))?;
-    let decision: decision::Request = serde_json::from_slice(&body).map_err(|error| malformed(&error))?;
+    let body = to_bytes(body, MAX_BODY).await.map_err(malformed)?;
+    let decision: decision::Request = serde_json::from_slice(&body).map_err(malformed)?;
     Ok(json(&serde_json::json!({ "message": opened.session.decide(&decision).await? })))
+}
+
+fn malformed(error: impl std::fmt::Display) -> Refusal {
+    Refusal::new(400, format!("not a decision: {error}"))
 }
 
 /// A parameter of the query. Sessions check what becomes a part of a path.
 fn parameter(request: &Request, name: &str) -> Result<String, Refusal> {
     let query = request.uri().query().unwrap_or_default();
-    let found = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
-    let value = found.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
+    let pair = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
+    let value = pair.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
     value.ok_or_else(|| Refusal::new(400, format!("the parameter `{name}` is missing")))
 }
 

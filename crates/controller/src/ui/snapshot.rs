@@ -120,8 +120,14 @@ pub fn object_edges<'a>(
     let dependencies = dependencies.map(|(from, to, why)| (from, to, why, false));
     for (from, to, why, waits) in waits.chain(dependencies) {
         if from != to && objects.contains(from) && objects.contains(to) {
-            let edge = || Edge { from: from.to_owned(), to: to.to_owned(), why, waits, depends: false };
-            edges.entry((from, to)).or_insert_with(edge).depends |= !waits;
+            let edge = edges.entry((from, to)).or_insert_with(|| Edge {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                why,
+                waits,
+                depends: false,
+            });
+            edge.depends |= !waits;
         }
     }
     edges.into_values().collect()

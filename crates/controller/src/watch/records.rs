@@ -42,13 +42,13 @@ impl Watch {
         gate: ListGate,
     ) {
         let leadership = self.leadership.clone();
-        let start = move || {
+        let stream = self.sharded_events("records", move || {
             let labels = label_selector_without(&leadership.unwatched_buckets());
             watcher(api.clone(), Config::default().fields(FIELD_SELECTOR).labels(&labels))
-        };
+        });
+        let mut stream = std::pin::pin!(stream);
         let sink = Arc::new(EventSink { namespaces: self.namespaces.clone(), serves: Box::new(serves) });
         let mut reader = Reader::new(sink, secrets, self.random.clone());
-        let mut stream = std::pin::pin!(self.sharded_events("records", start));
         while let Some((generation, event)) = stream.next().await {
             match event {
                 watcher::Event::Init => {

@@ -6,14 +6,14 @@ use crate::Error;
 use crate::limits::Limits;
 
 #[derive(Clone)]
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     text: &'a str,
     at: usize,
     limits: Limits,
 }
 
 /// A string, number or boolean.
-pub(super) enum Scalar<'a> {
+pub enum Scalar<'a> {
     String(Cow<'a, str>),
     /// The digits as written.
     Number(&'a str),
@@ -99,8 +99,9 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Result<&'a str, Error> {
         let rest = &self.text[self.at..];
-        let part = |byte: u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-        let written = &rest[..rest.bytes().take_while(|byte| part(*byte)).count()];
+        let length =
+            rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')).count();
+        let written = &rest[..length];
         if !is_number(written) {
             return Err(self.malformed());
         }
@@ -180,14 +181,11 @@ impl<'a> Reader<'a> {
 
     /// Skips the next value.
     pub fn skip(&mut self) -> Result<(), Error> {
-        self.deeper(|reader| {
-            let never = || Error::new("malformed JSON");
-            match reader.peek() {
-                Some(b'[') => reader.items(&never, Self::skip),
-                Some(b'{') => reader.entries(&never, |reader, _| reader.skip()),
-                _ if reader.null()? => Ok(()),
-                _ => reader.scalar().map(drop),
-            }
+        self.deeper(|reader| match reader.peek() {
+            Some(b'[') => reader.items(&malformed, Self::skip),
+            Some(b'{') => reader.entries(&malformed, |reader, _| reader.skip()),
+            _ if reader.null()? => Ok(()),
+            _ => reader.scalar().map(drop),
         })
     }
 
@@ -200,14 +198,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The error of a missing array or object where the reader has already seen one.
+pub fn malformed() -> Error {
+    Error::new("malformed JSON")
+}
+
 /// Whether the text follows JSON's number syntax.
 fn is_number(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = text.split_once(['e', 'E']).map_or((text, None), |(m, e)| (m, Some(e)));
     let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(w, f)| (w, Some(f)));
     let whole = whole.strip_prefix('-').unwrap_or(whole);
-    digits(whole)
+    is_digits(whole)
         && (whole == "0" || !whole.starts_with('0'))
-        && fraction.is_none_or(digits)
-        && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
+        && fraction.is_none_or(is_digits)
+        && exponent.is_none_or(|exponent| is_digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -57,28 +57,29 @@ fn read_text(reader: &mut Reader<'_>, otherwise: &str) -> Result<Arc<str>, Error
 }
 
 fn read_number(reader: &mut Reader<'_>) -> Result<Number, Error> {
-    let required = || Error::new("a number is required");
     let marker = reader.marker()?;
     if let Some(int) = reader.integer(marker)? {
         return Ok(i64::try_from(int).map_or_else(|_| Number::from_bigint(&BigInt::from(int)), Number::from));
     }
-    let finite = |float| number_of(float).ok_or_else(|| Error::new("a finite number is required"));
     match marker {
-        Marker::F32 => finite(f32::from_bits(reader.u32()?).into()),
-        Marker::F64 => finite(f64::from_bits(reader.u64()?)),
-        _ => {
-            let bytes = reader.bytes(marker)?.ok_or_else(required)?;
-            std::str::from_utf8(bytes).ok().and_then(Number::parse_finite).ok_or_else(required)
-        }
+        Marker::F32 => number_of(f32::from_bits(reader.u32()?).into()),
+        Marker::F64 => number_of(f64::from_bits(reader.u64()?)),
+        _ => reader
+            .bytes(marker)?
+            .and_then(|bytes| std::str::from_utf8(bytes).ok())
+            .and_then(Number::parse_finite)
+            .ok_or_else(|| Error::new("a number is required")),
     }
 }
 
 /// A whole number that is too large for 64 bits is that of its shortest digits, which is how it is encoded and recorded:
 /// otherwise it would differ from itself.
-fn number_of(float: f64) -> Option<Number> {
-    let number = Number::from_f64(float).filter(|number| !number.is_infinite())?;
-    let is_large = number.is_integer() && number.to_i64().is_none();
-    if is_large { Number::parse(&float.to_string()) } else { Some(number) }
+fn number_of(float: f64) -> Result<Number, Error> {
+    let number = Number::from_f64(float).filter(|number| !number.is_infinite()).and_then(|number| {
+        let is_large = number.is_integer() && number.to_i64().is_none();
+        if is_large { Number::parse(&float.to_string()) } else { Some(number) }
+    });
+    number.ok_or_else(|| Error::new("a finite number is required"))
 }
 
 fn read_items(reader: &mut Reader<'_>, kind: &str, ty: &Type) -> Result<Value, Error> {
@@ -114,11 +115,15 @@ fn read_object(reader: &mut Reader<'_>, ty: &Type, attributes: &BTreeMap<Arc<str
     let mut expected = attributes.iter();
     for _ in 0..length {
         let marker = reader.marker()?;
-        let required = || Error::new("the names of attributes must be strings");
-        let name = reader.bytes(marker)?.and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(required)?;
-        let found = expected.next().filter(|(next, _)| ***next == *name).or_else(|| attributes.get_key_value(name));
-        let no_such = || Error::new("the schema has no such attribute").inside(Step::Name(name.into()));
-        let (name, ty) = found.ok_or_else(no_such)?;
+        let name = reader
+            .bytes(marker)?
+            .and_then(|bytes| std::str::from_utf8(bytes).ok())
+            .ok_or_else(|| Error::new("the names of attributes must be strings"))?;
+        let (name, ty) = expected
+            .next()
+            .filter(|(next, _)| ***next == *name)
+            .or_else(|| attributes.get_key_value(name))
+            .ok_or_else(|| Error::new("the schema has no such attribute").inside(Step::Name(name.into())))?;
         entries.push((name.clone(), read(reader, ty).map_err(|error| error.inside(Step::Name(name.clone())))?));
     }
     let entries: BTreeMap<_, _> = entries.into_iter().collect();
@@ -150,14 +155,13 @@ fn unknown(kind: i8, payload: &[u8], ty: &Type) -> Result<Value, Error> {
     }
     let mut reader = Reader::new(payload);
     let mut range = Range::default();
-    let malformed = || Error::new("the refinement of an unknown value is malformed");
-    for _ in 0..reader.map_length()?.ok_or_else(malformed)? {
+    for _ in 0..reader.map_length()?.ok_or_else(malformed_refinement)? {
         let marker = reader.marker()?;
-        match (reader.integer(marker)?.ok_or_else(malformed)?, ty) {
+        match (reader.integer(marker)?.ok_or_else(malformed_refinement)?, ty) {
             (1, _) => match reader.marker()? {
                 Marker::False => range.not_null = true,
                 Marker::True => return Ok(Value::null(ty.clone())),
-                _ => return Err(malformed()),
+                _ => return Err(malformed_refinement()),
             },
             (2, Type::String) => range.prefix = Some(read_text(&mut reader, "a prefix must be a string")?),
             (3, Type::Number) => range.lower = Some(read_bound(&mut reader)?),
@@ -166,7 +170,7 @@ fn unknown(kind: i8, payload: &[u8], ty: &Type) -> Result<Value, Error> {
             (key @ (5 | 6), Type::List(_) | Type::Set(_) | Type::Map(_)) => {
                 let marker = reader.marker()?;
                 let length = reader.integer(marker)?.and_then(|length| usize::try_from(length).ok());
-                let length = length.ok_or_else(malformed)?;
+                let length = length.ok_or_else(malformed_refinement)?;
                 if key == 5 {
                     range.min_length = length;
                 } else {
@@ -180,16 +184,23 @@ fn unknown(kind: i8, payload: &[u8], ty: &Type) -> Result<Value, Error> {
     Ok(Value::raw(ty.clone(), Data::Unknown((range != Range::default()).then(|| Arc::new(range)))))
 }
 
+fn malformed_refinement() -> Error {
+    Error::new("the refinement of an unknown value is malformed")
+}
+
 /// Reads a bound of a number, and whether it is inclusive.
 fn read_bound(reader: &mut Reader<'_>) -> Result<(Number, bool), Error> {
-    let malformed = || Error::new("a bound of an unknown number is malformed");
     if reader.array_length()? != Some(2) {
-        return Err(malformed());
+        return Err(malformed_bound());
     }
     let number = read_number(reader)?;
     match reader.marker()? {
         Marker::True => Ok((number, true)),
         Marker::False => Ok((number, false)),
-        _ => Err(malformed()),
+        _ => Err(malformed_bound()),
     }
+}
+
+fn malformed_bound() -> Error {
+    Error::new("a bound of an unknown number is malformed")
 }

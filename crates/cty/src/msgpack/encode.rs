@@ -66,16 +66,16 @@ fn write(out: &mut Vec<u8>, value: &Value, ty: &Type) -> Result<(), Error> {
         }
         (Type::Object(object), Data::Entries(entries)) if value.is_as(ty) => {
             let attributes = &object.attributes;
-            let inside = |error: Error, name| error.inside(Step::Name(std::sync::Arc::clone(name)));
             if let Some(name) = entries.keys().find(|name| !attributes.contains_key(*name)) {
-                return Err(inside(Error::new("the type has no such attribute"), name));
+                return Err(Error::new("the type has no such attribute").inside(Step::Name(name.clone())));
             }
             write_map_len(out, length(attributes.len())?)?;
             for (name, ty) in attributes {
-                let missing = || inside(Error::new("the attribute is missing"), name);
-                let item = entries.get(name).ok_or_else(missing)?;
+                let Some(item) = entries.get(name) else {
+                    return Err(Error::new("the attribute is missing").inside(Step::Name(name.clone())));
+                };
                 write_str(out, name)?;
-                write(out, item, ty).map_err(|error| inside(error, name))?;
+                write(out, item, ty).map_err(|error| error.inside(Step::Name(name.clone())))?;
             }
         }
         _ => return Err(Error::new(format!("expected {ty}, found {}", value.kind()))),

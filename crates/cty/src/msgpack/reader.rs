@@ -5,7 +5,7 @@ use rmp::Marker;
 use crate::Error;
 use crate::limits::Limits;
 
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
     limits: Limits,
 }

@@ -20,7 +20,7 @@ struct Digits {
     point: i64,
 }
 
-pub(super) fn parse(text: &str) -> Option<Number> {
+pub fn parse(text: &str) -> Option<Number> {
     let (negative, unsigned) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -191,13 +191,13 @@ fn with_sign(negative: bool, unsigned: String) -> String {
     if negative { format!("-{unsigned}") } else { unsigned }
 }
 
-pub(super) fn shortest(number: &Number) -> String {
+pub fn shortest(number: &Number) -> String {
     let (negative, digits) = short(number);
     let places = digits.places();
     with_sign(negative, digits.fixed(places))
 }
 
-pub(super) fn fixed(number: &Number, places: usize) -> String {
+pub fn fixed(number: &Number, places: usize) -> String {
     if number.is_infinite() {
         return number.to_string();
     }
@@ -206,7 +206,7 @@ pub(super) fn fixed(number: &Number, places: usize) -> String {
     with_sign(negative, digits.fixed(places))
 }
 
-pub(super) fn scientific(number: &Number, places: Option<usize>) -> String {
+pub fn scientific(number: &Number, places: Option<usize>) -> String {
     if number.is_infinite() {
         return number.to_string();
     }
@@ -220,7 +220,7 @@ pub(super) fn scientific(number: &Number, places: Option<usize>) -> String {
     with_sign(negative, digits.scientific(places))
 }
 
-pub(super) fn general(number: &Number, precision: Option<usize>) -> String {
+pub fn general(number: &Number, precision: Option<usize>) -> String {
     if number.is_infinite() {
         return number.to_string();
     }
@@ -248,6 +248,6 @@ pub(super) fn general(number: &Number, precision: Option<usize>) -> String {
     with_sign(negative, text)
 }
 
-pub(super) fn ten_digits(number: &Number) -> String {
+pub fn ten_digits(number: &Number) -> String {
     general(number, Some(10))
 }

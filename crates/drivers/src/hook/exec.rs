@@ -71,23 +71,26 @@ impl Written {
         if matches!(definition, Value::List(_)) {
             return Self { words: words(definition), ..Self::default() };
         }
-        let argument = |name: &str| definition.get(name).filter(|value| !matches!(value.unmarked(), Value::Null));
-        let Some(command) = argument("command") else { return Self::default() };
-        let mut all = argument("interpreter").map(words).unwrap_or_default();
-        if all.is_empty() {
-            all = ["/bin/sh", "-c"].map(str::to_owned).into();
+        let Some(command) = argument(definition, "command") else { return Self::default() };
+        let mut program = argument(definition, "interpreter").map(words).unwrap_or_default();
+        if program.is_empty() {
+            program = ["/bin/sh", "-c"].map(str::to_owned).into();
         }
-        all.push(text(command));
-        let environment = match argument("environment").map(Value::unmarked) {
+        program.push(text(command));
+        let environment = match argument(definition, "environment").map(Value::unmarked) {
             Some(Value::Map(entries)) => {
                 let set = entries.iter().filter(|(_, value)| !matches!(value.unmarked(), Value::Null));
                 set.map(|(name, value)| (Cow::Owned(name.to_string()), Some(text(value)))).collect()
             }
             _ => Vec::new(),
         };
-        let directory = argument("working_dir").map(text).unwrap_or_default().into();
-        Self { words: all, environment, directory }
+        let directory = argument(definition, "working_dir").map(text).unwrap_or_default().into();
+        Self { words: program, environment, directory }
     }
+}
+
+fn argument<'a>(definition: &'a Value, name: &str) -> Option<&'a Value> {
+    definition.get(name).filter(|value| !matches!(value.unmarked(), Value::Null))
 }
 
 /// The words of a list. Evaluation has checked that each is a string, a number or a boolean.
@@ -120,15 +123,14 @@ mod tests {
 
     #[test]
     fn a_provisioner_runs_in_a_shell_or_by_its_interpreter() {
-        let text = |text: &str| Value::from(text);
-        let plain = Written::of(&Value::map([("command", text("echo a b"))]));
+        let plain = Written::of(&Value::map([("command", Value::from("echo a b"))]));
         assert_eq!(plain.words, ["/bin/sh", "-c", "echo a b"]);
         assert_eq!(plain.directory, PathBuf::new());
         let full = Written::of(&Value::map([
-            ("command", text("print 1").into_sensitive()),
-            ("interpreter", Value::list([text("perl"), Value::Null, text("-e")])),
-            ("environment", Value::map([("A", text("1")), ("B", Value::Null)])),
-            ("working_dir", text("sub")),
+            ("command", Value::from("print 1").into_sensitive()),
+            ("interpreter", Value::list([Value::from("perl"), Value::Null, Value::from("-e")])),
+            ("environment", Value::map([("A", Value::from("1")), ("B", Value::Null)])),
+            ("working_dir", Value::from("sub")),
         ]));
         assert_eq!(full.words, ["perl", "-e", "print 1"]);
         assert_eq!(full.environment, [(Cow::Borrowed("A"), Some("1".to_owned()))]);

@@ -81,15 +81,15 @@ impl JobHooks {
         place: &ObjectRef<'_>,
     ) -> Result<JobState, (&'static str, RequestError)> {
         let deadline = call.context.deadline;
-        let mut found = self.server.get(place, deadline).await.map_err(|failure| ("read", failure))?;
-        if let Some(JobState::Failed(_)) = found.as_ref().map(|job| state(Some(job))) {
+        let mut job = self.server.get(place, deadline).await.map_err(|failure| ("read", failure))?;
+        if let Some(JobState::Failed(_)) = job.as_ref().map(|job| state(Some(job))) {
             // The last attempt left it.
             self.delete(place).await;
             let deleted = &mut |job: Option<&Json>| job.is_none().then_some(());
-            self.server.wait_for(place, found, deadline, deleted).await.map_err(|failure| ("delete", failure))?;
-            found = None;
+            self.server.wait_for(place, job, deadline, deleted).await.map_err(|failure| ("delete", failure))?;
+            job = None;
         }
-        let job = match found {
+        let job = match job {
             Some(job) => job,
             None => self.create(call, place).await.map_err(|failure| ("create", failure))?,
         };
@@ -287,24 +287,27 @@ mod tests {
 
     #[tokio::test]
     async fn the_output_of_a_job_is_that_of_one_pod() {
-        let answer = |request: axum::extract::Request| async move {
+        let server = axum::Router::new().fallback(|request: axum::extract::Request| async move {
             let query = request.uri().query().unwrap_or_default();
             // A list without a limit has more than the controller may read.
             let message = if query.ends_with("&limit=1") { "done" } else { "everything" };
             let terminated = json!({"state": {"terminated": {"message": message}}});
             let pod = json!({"metadata": {"name": "a"}, "status": {"containerStatuses": [terminated]}});
             ([("content-type", "application/json")], json!({"items": [pod], "metadata": {}}).to_string())
-        };
-        let client = kube::Client::new(axum::Router::new().fallback(answer), "default");
+        });
+        let client = kube::Client::new(server, "default");
         let hooks = JobHooks::new(client, Arc::new(process::SystemClock));
         let caller = Caller::ServiceAccount { namespace: "shop", name: "deployer" };
         let place = ObjectRef { caller, collection: "/apis/batch/v1/namespaces/shop/jobs", name: "web-warm-up" };
         assert_eq!(hooks.output(&call("web", "warm-up", "1"), &place).await, "done");
     }
 
+    fn ended(kind: &str) -> Json {
+        json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "R"}]}})
+    }
+
     #[test]
     fn the_conditions_of_a_job_determine_its_state() {
-        let ended = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "R"}]}});
         assert_eq!(state(Some(&json!({}))), JobState::Running);
         assert_eq!(state(Some(&ended("Suspended"))), JobState::Running);
         assert_eq!(state(Some(&ended("Complete"))), JobState::Succeeded);

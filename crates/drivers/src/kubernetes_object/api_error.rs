@@ -67,7 +67,6 @@ impl ErrorContext<'_> {
 impl ApiError {
     /// Parses an error response, which need not be a `Status`.
     pub(crate) fn new(code: u16, body: &Json, retry_after: Option<Duration>) -> Self {
-        let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
         let causes = body["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
         let seconds = body["details"]["retryAfterSeconds"].as_u64().map(Duration::from_secs);
         Self {
@@ -142,8 +141,8 @@ impl ApiError {
             return None;
         }
         if self.code == 422 && !self.causes.is_empty() && !self.is_webhook() {
-            let all = self.causes.iter().all(|cause| mentions_immutability(&cause.message));
-            return all.then(|| self.causes.iter().map(|cause| cause.field.clone()).collect());
+            let is_immutable = self.causes.iter().all(|cause| mentions_immutability(&cause.message));
+            return is_immutable.then(|| self.causes.iter().map(|cause| cause.field.clone()).collect());
         }
         let webhook = matches!(self.code, 400 | 403 | 422) && self.is_webhook();
         (webhook && mentions_immutability(&self.message)).then(|| vec![String::new()])
@@ -179,19 +178,17 @@ impl ApiError {
     }
 }
 
+fn text(value: &Json) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 /// The end of a message such as `few, requested: services=1, used: services=3, limited: services=3`.
 pub(crate) struct ExceededQuota<'a>(&'a str);
 
 impl ExceededQuota<'_> {
     /// Whether only these resources are exceeded, and are not if an object that counts for them is removed first.
     pub(crate) fn is_kept_by_exchange(&self, resources: &[String]) -> bool {
-        let part = |name: &str| -> BTreeMap<&str, Option<u64>> {
-            let text = self.0.split_once(name).map_or("", |(_, rest)| rest);
-            let text = text.split(": ").next().unwrap_or_default();
-            let entries = text.split(',').filter_map(|entry| entry.trim().split_once('='));
-            entries.map(|(resource, amount)| (resource, amount.parse().ok())).collect()
-        };
-        let (requested, used, limited) = (part("requested: "), part(" used: "), part(" limited: "));
+        let [requested, used, limited] = ["requested: ", " used: ", " limited: "].map(|part| self.amounts(part));
         !requested.is_empty()
             && requested.iter().all(|(resource, amount)| {
                 let amounts = used.get(resource).copied().flatten().zip(limited.get(resource).copied().flatten());
@@ -199,6 +196,14 @@ impl ExceededQuota<'_> {
                     && resources.iter().any(|known| known == resource)
                     && amounts.is_some_and(|(used, limited)| used <= limited)
             })
+    }
+
+    /// The amounts of the resources in a part of the message.
+    fn amounts(&self, part: &str) -> BTreeMap<&str, Option<u64>> {
+        let text = self.0.split_once(part).map_or("", |(_, rest)| rest);
+        let text = text.split(": ").next().unwrap_or_default();
+        let entries = text.split(',').filter_map(|entry| entry.trim().split_once('='));
+        entries.map(|(resource, amount)| (resource, amount.parse().ok())).collect()
     }
 }
 
@@ -284,15 +289,16 @@ pub(crate) fn sets(applied: &Value, field: &str) -> bool {
 
 /// Whether a selector (`name="web",protocol="TCP"`, `="x"`, `0`) matches an item of a list.
 fn selects(selector: &str, item: &Value) -> bool {
-    let is = |value: &Value, expected: &str| {
-        serde_json::from_str::<Json>(expected).is_ok_and(|json| json == value.to_json())
-    };
     selector.split(',').all(|term| match term.split_once('=') {
-        Some(("", expected)) => is(item, expected),
+        Some(("", expected)) => is_json(item, expected),
         // The server sets the default for a key that is missing in the manifest.
-        Some((key, expected)) => item.get(key).is_none_or(|value| is(value, expected)),
+        Some((key, expected)) => item.get(key).is_none_or(|value| is_json(value, expected)),
         None => true,
     })
+}
+
+fn is_json(value: &Value, expected: &str) -> bool {
+    serde_json::from_str::<Json>(expected).is_ok_and(|json| json == value.to_json())
 }
 
 /// The error for the user.

@@ -89,7 +89,7 @@ impl PendingApply<'_> {
 }
 
 impl KubernetesObject {
-    pub(super) async fn apply_object(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+    pub(crate) async fn apply_object(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
         let outcome = match (&request.planned, &request.prior) {
             (None, None) => Ok(ApplyResponse::default()),
             (None, Some(prior)) => self.destroy(context, prior).await.map(|()| ApplyResponse::default()),
@@ -97,8 +97,7 @@ impl KubernetesObject {
             (Some(_), Some(prior)) => self.update(context, &request.config, prior).await,
         };
         let interrupted = request.planned.is_none() && context.stop.is_requested();
-        let failed = |error| ApplyResponse { error: Some(error), interrupted, ..ApplyResponse::default() };
-        outcome.unwrap_or_else(failed)
+        outcome.unwrap_or_else(|error| ApplyResponse { error: Some(error), interrupted, ..ApplyResponse::default() })
     }
 
     async fn create(
@@ -108,8 +107,8 @@ impl KubernetesObject {
         planned: &Value,
     ) -> Result<ApplyResponse, DriverError> {
         let manifest = manifest::mark_secret(config.get("manifest").unwrap_or(&Value::Null));
-        let text = |name: &str| manifest.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (api_version, kind_name) = (text("apiVersion"), text("kind"));
+        let [api_version, kind_name] = ["apiVersion", "kind"]
+            .map(|name| manifest.get(name).and_then(Value::as_str).unwrap_or_default().to_owned());
         let kind = self.wait_for_kind(context, &api_version, &kind_name).await?;
         let name = planned.get("object").and_then(|object| object.get("metadata")?.get("name")?.as_str());
         let namespace = namespace(&manifest, Some(&kind), &context.namespace);
@@ -132,7 +131,7 @@ impl KubernetesObject {
     }
 
     /// The kind of a new object. The server may take a moment to serve the kind of a new CRD.
-    pub(super) async fn wait_for_kind(
+    pub(crate) async fn wait_for_kind(
         &self,
         context: &CallContext,
         api_version: &str,
@@ -156,8 +155,8 @@ impl KubernetesObject {
         let place = ObjectRef { caller: self.caller(work.context)?, collection: &collection, name: &work.target.name };
         let mut last = RequestError::Timeout;
         for _ in 0..CREATE_ROUNDS {
-            let found = self.server.get(&place, deadline).await.map_err(|failure| self.create_error(work, &failure))?;
-            if let Some(live) = found {
+            let live = self.server.get(&place, deadline).await.map_err(|failure| self.create_error(work, &failure))?;
+            if let Some(live) = live {
                 if !work.is_owned(&live) {
                     return Err(work.already_exists(&live));
                 }
@@ -255,7 +254,7 @@ impl KubernetesObject {
     }
 
     /// Waits until the object is ready.
-    pub(super) async fn wait_until_ready(
+    pub(crate) async fn wait_until_ready(
         &self,
         context: &CallContext,
         object: &RecordedObject,
@@ -268,12 +267,14 @@ impl KubernetesObject {
         let place = ObjectRef { caller: self.caller(context)?, collection: &collection, name: &target.name };
         // Changes during the wait follow from the apply and are not drift, unless another client has changed the spec.
         let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
-        let watch_error = |failure: &RequestError| {
-            api_error::to_driver_error(failure, &error_context(context, "watch", &kind.resource(), &target))
-        };
-        let found = self.server.get(&place, context.deadline).await.map_err(|failure| watch_error(&failure))?;
-        let mut last = found.clone();
-        let outcome = self.wait_until_current(&place, found, object.id(), context.deadline, &mut last, report).await;
+        let attempt = error_context(context, "watch", &kind.resource(), &target);
+        let live = self
+            .server
+            .get(&place, context.deadline)
+            .await
+            .map_err(|failure| api_error::to_driver_error(&failure, &attempt))?;
+        let mut last = live.clone();
+        let outcome = self.wait_until_current(&place, live, object.id(), context.deadline, &mut last, report).await;
         let state = last.map(|last| {
             let manifest = object.value.get("manifest").unwrap_or(&Value::Null);
             let kept = KeptFields::remaining(object, &last, manifest);
@@ -294,7 +295,9 @@ impl KubernetesObject {
                 let message = format!("{target} was deleted by another client before it was ready");
                 (DriverError { kind: ErrorKind::Transient, message, path: None, hint: None }, Observation::Missing)
             }
-            (Err(WaitError::Request(failure)), Some(state)) => (watch_error(&failure), Observation::Object(state)),
+            (Err(WaitError::Request(failure)), Some(state)) => {
+                (api_error::to_driver_error(&failure, &attempt), Observation::Object(state))
+            }
             (Err(error), Some(state)) => (error.into_driver_error(&target), Observation::Object(state)),
         };
         Err(ReadinessError { error, last })
@@ -311,20 +314,23 @@ impl KubernetesObject {
         report: &(dyn Fn(&Health) + Send + Sync),
     ) -> Result<(), WaitError> {
         let mut missing = String::new();
-        let mut watcher = |state: Option<&Json>| {
-            let Some(live) = state.filter(|live| live["metadata"]["uid"].as_str() == uid) else {
-                return Some(Err(WaitError::Missing));
-            };
-            *last = Some(live.clone());
-            let health = kstatus::of_live(live);
-            if health.is_current() {
-                return Some(Ok(()));
-            }
-            missing = health.to_string();
-            report(&health);
-            None
-        };
-        match self.server.wait_for(place, start, deadline, &mut watcher).await {
+        let verdict = self
+            .server
+            .wait_for(place, start, deadline, &mut |state: Option<&Json>| {
+                let Some(live) = state.filter(|live| live["metadata"]["uid"].as_str() == uid) else {
+                    return Some(Err(WaitError::Missing));
+                };
+                *last = Some(live.clone());
+                let health = kstatus::of_live(live);
+                if health.is_current() {
+                    return Some(Ok(()));
+                }
+                missing = health.to_string();
+                report(&health);
+                None
+            })
+            .await;
+        match verdict {
             Ok(verdict) => verdict,
             Err(RequestError::Timeout) => Err(WaitError::NotReady(missing)),
             Err(failure) => Err(WaitError::Request(failure)),
@@ -460,26 +466,19 @@ enum WaitError {
 
 impl WaitError {
     fn into_driver_error(self, target: &Target) -> DriverError {
-        let error = |kind, message, hint: Option<&str>| DriverError {
-            kind,
-            message,
-            path: None,
-            hint: hint.map(str::to_owned),
-        };
-        match self {
-            Self::Missing => error(ErrorKind::Transient, format!("{target} no longer exists"), None),
-            Self::NotReady(missing) => error(
-                ErrorKind::Transient,
+        let (message, hint) = match self {
+            Self::Missing => (format!("{target} no longer exists"), None),
+            Self::NotReady(missing) => (
                 format!("{target} was not ready before the deadline: {missing}"),
                 Some("increase `timeouts`, or skip the wait with the annotation `purlin.dev/wait: \"false\"`"),
             ),
-            Self::NotDeleted(finalizers) => error(
-                ErrorKind::Transient,
+            Self::NotDeleted(finalizers) => (
                 format!("{target} was not deleted before the deadline{}", held_by(&finalizers)),
                 (!finalizers.is_empty()).then_some("the controllers of these finalizers must remove them"),
             ),
-            Self::Request(_) => error(ErrorKind::Transient, format!("{target} can no longer be watched"), None),
-            Self::Driver(error) => error,
-        }
+            Self::Request(_) => (format!("{target} can no longer be watched"), None),
+            Self::Driver(error) => return error,
+        };
+        DriverError { kind: ErrorKind::Transient, message, path: None, hint: hint.map(str::to_owned) }
     }
 }

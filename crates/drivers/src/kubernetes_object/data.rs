@@ -18,7 +18,7 @@ const ARGUMENTS: [(&str, &str); 3] = [
     ("name", "The name of the object. A namespaced object is read from the namespace of the DataSource."),
 ];
 
-pub(super) fn schema() -> Schema {
+pub fn schema() -> Schema {
     let texts = ARGUMENTS.map(|(name, about)| (name, arguments::argument(AttributeType::String, true, about)));
     let object = AttributeType::Map(Box::new(AttributeType::Any));
     let computed = [
@@ -36,11 +36,11 @@ fn check(context: &CallContext, config: &Value) -> Diagnostics {
     let texts =
         ARGUMENTS.iter().map(|(name, _)| (*name, config.get(name).map(Value::unmarked).and_then(Value::as_str)));
     let invalid = texts.zip(rules).filter(|((_, text), is_valid)| text.is_some_and(|text| !is_valid(text)));
-    let error = |name: &str| {
+    let errors = invalid.map(|((name, _), _)| {
         let what = if config.get(name).and_then(Value::as_str) == Some("") { "empty" } else { "not valid" };
         arguments::error(context, Path::default().name(name), format!("`{name}` is {what}"))
-    };
-    invalid.map(|((name, _), _)| error(name)).collect()
+    });
+    errors.collect()
 }
 
 fn value(config: &Value, id: Value, object: Value) -> Value {
@@ -55,9 +55,9 @@ impl DataSources for KubernetesObject {
     }
 
     async fn plan_data(&self, context: &CallContext, config: &Value) -> Result<DataPlan, DriverError> {
-        let mut found = arguments::check(context, &self.data_schema, config);
-        found.extend(check(context, config));
-        Ok((found, value(config, Value::Unknown, Value::Unknown)))
+        let mut diagnostics = arguments::check(context, &self.data_schema, config);
+        diagnostics.extend(check(context, config));
+        Ok((diagnostics, value(config, Value::Unknown, Value::Unknown)))
     }
 
     async fn read_data(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
@@ -68,8 +68,8 @@ impl DataSources for KubernetesObject {
 impl KubernetesObject {
     /// Reads the object; a missing object is an error.
     async fn read_existing(&self, context: &CallContext, config: &Value) -> Result<Value, DriverError> {
-        let text = |name: &str| config.get(name).and_then(|value| value.unmarked().as_str()).unwrap_or_default();
-        let (api_version, kind_name) = (text("apiVersion"), text("kind"));
+        let [api_version, kind_name, name] = ["apiVersion", "kind", "name"]
+            .map(|name| config.get(name).and_then(|value| value.unmarked().as_str()).unwrap_or_default());
         let kind = self.kind(context, api_version, kind_name).await?;
         let kind = kind.ok_or_else(|| {
             let error = no_such_kind(api_version, kind_name);
@@ -79,7 +79,7 @@ impl KubernetesObject {
             api_version: api_version.to_owned(),
             kind: kind_name.to_owned(),
             namespace: if kind.namespaced { context.namespace.to_string() } else { String::new() },
-            name: text("name").to_owned(),
+            name: name.to_owned(),
         };
         let live = self.live(context, &target).await?.ok_or_else(|| DriverError {
             kind: ErrorKind::Transient,
@@ -87,8 +87,8 @@ impl KubernetesObject {
             path: Some(Path::default().name("name")),
             hint: Some("if a Resource creates it, reference that Resource or add it to `dependsOn`".to_owned()),
         })?;
-        let found = object::state(&live, &Value::Null).value;
-        let part = |name: &str| found.get(name).cloned().unwrap_or_default();
-        Ok(value(config, part("id"), part("object")))
+        let state = object::state(&live, &Value::Null).value;
+        let [id, object] = ["id", "object"].map(|name| state.get(name).cloned().unwrap_or_default());
+        Ok(value(config, id, object))
     }
 }

@@ -57,13 +57,13 @@ pub(crate) fn kinds_of(api_version: &str, list: &Json) -> BTreeMap<String, ApiKi
 pub(crate) fn versions_of(group: &Json) -> Vec<String> {
     let preferred = group["preferredVersion"]["groupVersion"].as_str();
     let versions = group["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut all: Vec<String> = preferred.into_iter().map(str::to_owned).collect();
+    let mut ordered: Vec<String> = preferred.into_iter().map(str::to_owned).collect();
     for version in versions.iter().filter_map(|version| version["groupVersion"].as_str()) {
-        if !all.iter().any(|known| known == version) {
-            all.push(version.to_owned());
+        if !ordered.iter().any(|known| known == version) {
+            ordered.push(version.to_owned());
         }
     }
-    all
+    ordered
 }
 
 /// Whether CRDs may add kinds to the group. Built-in groups have no dot or are listed here.

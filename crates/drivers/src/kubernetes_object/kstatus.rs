@@ -12,8 +12,8 @@ use model::Health as Verdict;
 
 /// The health of an object that the server returned on its own.
 pub fn of_live(live: &Json) -> Verdict {
-    let text = |name: &str| live[name].as_str().unwrap_or_default();
-    health(text("apiVersion"), text("kind"), live)
+    let [api_version, kind] = ["apiVersion", "kind"].map(|name| live[name].as_str().unwrap_or_default());
+    health(api_version, kind, live)
 }
 
 /// The health of a live object. An object with `purlin.dev/wait: "false"` is ready when it exists. `api_version` and
@@ -64,9 +64,9 @@ pub fn has_status(api_version: &str, kind: &str) -> bool {
 }
 
 /// The finalizers of an object.
-pub(super) fn finalizers(live: &Json) -> Vec<String> {
-    let all = live["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
-    all.iter().filter_map(Json::as_str).map(str::to_owned).collect()
+pub(crate) fn finalizers(live: &Json) -> Vec<String> {
+    let finalizers = live["metadata"]["finalizers"].as_array().into_iter().flatten();
+    finalizers.filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
 /// The rules for every kind: the controller must have observed the generation, and its own conditions come first.
@@ -95,9 +95,10 @@ fn because(verdict: Verdict, cause: Option<String>) -> Verdict {
 /// Why the controller of a workload creates no Pods: a quota, a denied request, or a paused Deployment. The problems of
 /// the Pods themselves are only in the Pods, which the service account may not be allowed to read.
 fn workload_problem(object: &Json) -> Option<String> {
-    let failure = condition(object, "ReplicaFailure").filter(|condition| holds(condition));
-    let stopped = || condition(object, "Progressing").filter(|condition| !holds(condition));
-    failure.or_else(stopped).map(describe)
+    condition(object, "ReplicaFailure")
+        .filter(|condition| holds(condition))
+        .or_else(|| condition(object, "Progressing").filter(|condition| !holds(condition)))
+        .map(describe)
 }
 
 /// Why the first container of a Pod that has not started cannot start.

@@ -27,19 +27,23 @@ const SERVER_METADATA: &[&str] = &[
 
 /// Validates a manifest without the server.
 pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
-    let at = |names: &[&str]| names.iter().fold(Path::default().name("manifest"), |path, name| path.name(*name));
-    let mut found = Diagnostics::new();
+    let root = Path::default().name("manifest");
+    let mut diagnostics = Diagnostics::new();
     if !matches!(manifest.unmarked(), Value::Map(_)) {
-        return found;
+        return diagnostics;
     }
     for (name, is_valid) in
         [("apiVersion", kube_names::is_api_version as fn(&str) -> bool), ("kind", kube_names::is_kind)]
     {
         if !is_text_or_unknown(manifest.get(name)) {
-            found.push(arguments::error(context, at(&[name]), format!("the manifest must set `{name}` to a string")));
+            diagnostics.push(arguments::error(
+                context,
+                root.name(name),
+                format!("the manifest must set `{name}` to a string"),
+            ));
         } else if text(manifest.get(name)).is_some_and(|text| !is_valid(text)) {
-            found.push(
-                arguments::error(context, at(&[name]), format!("`{name}` is not valid"))
+            diagnostics.push(
+                arguments::error(context, root.name(name), format!("`{name}` is not valid"))
                     .hint("for example `apiVersion: apps/v1` and `kind: Deployment`"),
             );
         }
@@ -47,34 +51,41 @@ pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
     if manifest.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
         && manifest.get("items").is_some()
     {
-        found.push(
-            arguments::error(context, at(&["items"]), "the manifest must be a single object, not a list")
+        diagnostics.push(
+            arguments::error(context, root.name("items"), "the manifest must be a single object, not a list")
                 .hint("create a separate Resource for each object, or use `forEach`"),
         );
     }
     if is_secret(manifest) {
-        found.extend(check_secret_data(context, manifest, &at(&["data"])));
+        diagnostics.extend(check_secret_data(context, manifest, &root.name("data")));
     }
     if present(manifest.get("status")) {
-        found.push(arguments::error(context, at(&["status"]), "`status` is set by the controller of the object"));
+        diagnostics.push(arguments::error(
+            context,
+            root.name("status"),
+            "`status` is set by the controller of the object",
+        ));
     }
     match manifest.get("metadata").map(Value::unmarked) {
         Some(Value::Unknown) => {}
-        Some(metadata @ Value::Map(_)) => found.extend(check_metadata(context, metadata, &at(&["metadata"]))),
-        _ => found.push(arguments::error(context, at(&["metadata"]), "the manifest must set `metadata` with a name")),
+        Some(metadata @ Value::Map(_)) => diagnostics.extend(check_metadata(context, metadata, &root.name("metadata"))),
+        _ => diagnostics.push(arguments::error(
+            context,
+            root.name("metadata"),
+            "the manifest must set `metadata` with a name",
+        )),
     }
-    found
+    diagnostics
 }
 
 /// Rejects invalid base64 here, because the server would quote the value in its error.
 fn check_secret_data(context: &CallContext, manifest: &Value, path: &Path) -> Diagnostics {
-    let is_wrong = |value: &Value| match value.unmarked() {
+    let invalid = entries(manifest.get("data")).into_iter().filter(|(_, value)| match value.unmarked() {
         Value::String(text) => base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).is_err(),
         Value::Unknown | Value::Null => false,
         _ => true,
-    };
-    let wrong = entries(manifest.get("data")).into_iter().filter(|(_, value)| is_wrong(value));
-    wrong
+    });
+    invalid
         .map(|(key, _)| {
             arguments::error(context, path.name(key), "`data` of a Secret must be base64-encoded")
                 .hint("use `stringData` for plain text")
@@ -83,9 +94,9 @@ fn check_secret_data(context: &CallContext, manifest: &Value, path: &Path) -> Di
 }
 
 fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagnostics {
-    let mut found = Diagnostics::new();
+    let mut diagnostics = Diagnostics::new();
     for name in SERVER_METADATA.iter().filter(|name| present(metadata.get(name))) {
-        found.push(arguments::error(
+        diagnostics.push(arguments::error(
             context,
             path.name(*name),
             format!("`metadata.{name}` is set by the API server and cannot be configured"),
@@ -93,13 +104,13 @@ fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagn
     }
     let (name, prefix) = (metadata.get("name"), metadata.get("generateName"));
     if present(name) && present(prefix) {
-        found.push(arguments::error(
+        diagnostics.push(arguments::error(
             context,
             path.name("generateName"),
             "the manifest must not set both `metadata.name` and `metadata.generateName`",
         ));
     } else if !present(name) && !present(prefix) {
-        found.push(
+        diagnostics.push(
             arguments::error(
                 context,
                 path.name("name"),
@@ -112,26 +123,34 @@ fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagn
         let is_valid = if key == "namespace" { kube_names::is_label } else { kube_names::is_name };
         let value = metadata.get(key);
         if text(value).is_some_and(str::is_empty) {
-            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` is empty")));
+            diagnostics.push(arguments::error(context, path.name(key), format!("`metadata.{key}` is empty")));
         } else if present(value) && !is_text_or_unknown(value) {
-            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` must be a string")));
+            diagnostics.push(arguments::error(context, path.name(key), format!("`metadata.{key}` must be a string")));
         } else if text(value).is_some_and(|text| !is_valid(text)) {
-            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` is not a valid name")));
+            diagnostics.push(arguments::error(
+                context,
+                path.name(key),
+                format!("`metadata.{key}` is not a valid name"),
+            ));
         }
     }
     let labels = entries(metadata.get("labels"));
     let invalid =
         labels.iter().filter(|(_, value)| text(Some(*value)).is_some_and(|text| !kube_names::is_label_value(text)));
-    found.extend(invalid.map(|(key, _)| {
+    diagnostics.extend(invalid.map(|(key, _)| {
         arguments::error(context, path.name("labels").name(key.clone()), "the value of a label is not valid").hint(
             "a label has at most 63 letters, digits, `-`, `_` and `.`, and starts and ends with a letter or a digit",
         )
     }));
     if metadata.get("annotations").is_some_and(|annotations| present(annotations.get(OWNER_ANNOTATION))) {
         let path = path.name("annotations").name(OWNER_ANNOTATION);
-        found.push(arguments::error(context, path, format!("the annotation `{OWNER_ANNOTATION}` is set by Purlin")));
+        diagnostics.push(arguments::error(
+            context,
+            path,
+            format!("the annotation `{OWNER_ANNOTATION}` is set by Purlin"),
+        ));
     }
-    found
+    diagnostics
 }
 
 /// Marks the contents of a Secret as sensitive.
@@ -181,20 +200,22 @@ pub(crate) fn desired_object(manifest: &Value, target: &Target, owner: &str) -> 
 }
 
 fn secret_data(data: Option<&Value>, texts: Option<&Value>) -> Option<Value> {
-    let encode = |text: &Value| match text.unmarked() {
-        Value::String(text) => Value::from(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()).as_str()),
-        other => other.clone(),
-    };
-    let unknown = |value: Option<&Value>| matches!(value.map(Value::unmarked), Some(Value::Unknown));
-    if unknown(data) || unknown(texts) {
+    if [data, texts].into_iter().flatten().any(|value| *value.unmarked() == Value::Unknown) {
         return Some(Value::Unknown.into_sensitive());
     }
     if data.is_none() && texts.is_none() {
         return None;
     }
-    let mut all = entries(data);
-    all.extend(entries(texts).into_iter().map(|(key, text)| (key, encode(&text))));
-    Some(Value::map(all).into_sensitive())
+    let mut encoded = entries(data);
+    encoded.extend(entries(texts).into_iter().map(|(key, text)| (key, encode(&text))));
+    Some(Value::map(encoded).into_sensitive())
+}
+
+fn encode(text: &Value) -> Value {
+    match text.unmarked() {
+        Value::String(text) => Value::from(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()).as_str()),
+        value => value.clone(),
+    }
 }
 
 /// The entries of a map; empty for any other value.

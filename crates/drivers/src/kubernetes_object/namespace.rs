@@ -16,6 +16,8 @@ use super::target::{Target, group_of};
 use super::wait::ObjectRef;
 use super::{KubernetesObject, error_context};
 
+const NOT_REPORTED: &str = "it does not report the remaining objects yet";
+
 /// Conditions that are true if the namespace controller could not delete or list all objects.
 const FAILURES: [&str; 3] = [
     "NamespaceDeletionDiscoveryFailure",
@@ -49,7 +51,7 @@ enum RemainingContent {
 impl KubernetesObject {
     /// Handles a failed request: returns `Ok` if reading the object is forbidden and the object was deleted with the
     /// namespace of its Resource, and the error for the user otherwise.
-    pub(super) async fn deleted_with_namespace(
+    pub(crate) async fn deleted_with_namespace(
         &self,
         context: &CallContext,
         (kind, target): (&ApiKind, &Target),
@@ -96,39 +98,43 @@ fn remaining_content(namespace: Option<&Json>, kind: &ApiKind) -> RemainingConte
         return RemainingContent::NotTerminating;
     }
     let conditions = namespace["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let find = |name: &str| {
-        let one = conditions.iter().find(|condition| condition["type"] == name)?;
-        Some((one["status"].as_str()?, one["message"].as_str().unwrap_or_default()))
-    };
-    let is_stuck =
-        find(FINALIZERS.0).is_some_and(|(status, message)| status == "True" && has_foreign_finalizers(message));
-    let possible = |why: &str, is_stuck| RemainingContent::Possible { why: why.to_owned(), is_stuck };
-    let not_known = || possible("it does not report the remaining objects yet", is_stuck);
+    let is_stuck = condition(conditions, FINALIZERS.0)
+        .is_some_and(|(status, message)| status == "True" && has_foreign_finalizers(message));
     for name in FAILURES {
-        match find(name) {
+        match condition(conditions, name) {
             Some(("False", _)) => {}
             Some((_, why)) => return possible(why, true),
-            None => return not_known(),
+            None => return possible(NOT_REPORTED, is_stuck),
         }
     }
     // "False" does not prove that no objects remain: the namespace controller also reports it while it waits for Pods
     // and has not listed other kinds. A complete list always contains the Resource, which Purlin's finalizer keeps.
-    let Some(("True", message)) = find(REMAINING.0) else { return not_known() };
-    let Some(all) = message.strip_prefix(REMAINING.1) else { return not_known() };
-    let counted: Option<Vec<&str>> = all.split(", ").map(|part| Some(part.split_once(" has ")?.0)).collect();
+    let Some(("True", message)) = condition(conditions, REMAINING.0) else { return possible(NOT_REPORTED, is_stuck) };
+    let Some(counts) = message.strip_prefix(REMAINING.1) else { return possible(NOT_REPORTED, is_stuck) };
+    let counted: Option<Vec<&str>> = counts.split(", ").map(|count| Some(count.split_once(" has ")?.0)).collect();
     let counted_as = format!("{}.{}", kind.plural, group_of(&kind.api_version));
     match counted {
-        None => not_known(),
+        None => possible(NOT_REPORTED, is_stuck),
         Some(counted) if counted.contains(&&*counted_as) => possible(message, is_stuck),
         Some(_) => RemainingContent::Nothing,
     }
 }
 
+/// The status and the message of a condition.
+fn condition<'a>(conditions: &'a [Json], kind: &str) -> Option<(&'a str, &'a str)> {
+    let condition = conditions.iter().find(|condition| condition["type"] == kind)?;
+    Some((condition["status"].as_str()?, condition["message"].as_str().unwrap_or_default()))
+}
+
+fn possible(why: &str, is_stuck: bool) -> RemainingContent {
+    RemainingContent::Possible { why: why.to_owned(), is_stuck }
+}
+
 /// Whether the condition names finalizers other than those of Purlin, which hold the objects until a user or another
 /// controller removes them: `Some content in the namespace has finalizers remaining: a/b in 2 resource instances`.
 fn has_foreign_finalizers(message: &str) -> bool {
-    let all = message.strip_prefix(FINALIZERS.1).unwrap_or(message);
-    all.split(", ").any(|part| !part.starts_with(OURS))
+    let finalizers = message.strip_prefix(FINALIZERS.1).unwrap_or(message);
+    finalizers.split(", ").any(|finalizer| !finalizer.starts_with(OURS))
 }
 
 #[cfg(test)]
@@ -146,6 +152,10 @@ mod tests {
         json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"conditions": conditions}})
     }
 
+    fn kind(api_version: &str, plural: &str) -> ApiKind {
+        ApiKind { api_version: api_version.to_owned(), plural: plural.to_owned(), namespaced: true }
+    }
+
     #[track_caller]
     fn check(failure: Option<&str>, remaining: (&str, &str), expected: &RemainingContent) {
         let mut conditions = FAILURES.map(|name| (name, "False", "well"));
@@ -153,11 +163,6 @@ mod tests {
             conditions[0] = (FAILURES[0], "True", failure);
         }
         let conditions = [&conditions[..], &[(REMAINING.0, remaining.0, remaining.1)]].concat();
-        let kind = |api_version: &str, plural: &str| ApiKind {
-            api_version: api_version.to_owned(),
-            plural: plural.to_owned(),
-            namespaced: true,
-        };
         assert_eq!(remaining_content(Some(&terminating(&conditions)), &kind("v1", "configmaps")), *expected);
         let of_group = remaining.1.replace("configmaps.", "deployments.apps");
         let conditions = [&conditions[..3], &[(REMAINING.0, remaining.0, &*of_group)]].concat();
@@ -199,9 +204,12 @@ mod tests {
         check(None, ("True", "Some resources are remaining: some"), &unreported);
     }
 
+    fn message(list: &str) -> String {
+        format!("{}{list}", FINALIZERS.1)
+    }
+
     #[test]
     fn only_the_finalizers_of_others_need_a_user() {
-        let message = |list: &str| format!("{}{list}", FINALIZERS.1);
         let ours = "purlin.dev/destroy in 7 resource instances";
         assert!(!has_foreign_finalizers(&message(ours)));
         assert!(has_foreign_finalizers(&message("example.com/hold in 1 resource instances")));

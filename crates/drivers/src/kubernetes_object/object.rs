@@ -11,7 +11,7 @@ use super::manifest::{entries, is_secret};
 use super::target::Target;
 
 /// kubectl stores a copy of the whole manifest in this annotation, including secrets.
-pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The state of an object: `manifest` as configured, `object` as returned by the server.
 pub(crate) fn state(live: &Json, manifest: &Value) -> ObjectState {
@@ -153,25 +153,25 @@ mod tests {
         );
     }
 
+    fn compared(generation: u64, status: &str) -> Value {
+        comparable(&Value::from_json(json!({"kind": "X", "status": {"a": status},
+            "metadata": {"name": "x", "generation": generation, "labels": {}}})))
+    }
+
     #[test]
     fn status_and_generation_are_not_compared() {
-        let object = |generation: u64, status: &str| {
-            comparable(&Value::from_json(json!({"kind": "X", "status": {"a": status},
-                "metadata": {"name": "x", "generation": generation, "labels": {}}})))
-        };
-        assert_eq!(object(1, "x"), object(2, "y"));
+        assert_eq!(compared(1, "x"), compared(2, "y"));
     }
 
     /// A controller fills in what the manifest does not set; another client changes what it sets.
     #[test]
     fn only_a_changed_field_of_the_manifest_is_as_it_was_written() {
-        let container = |image: &str, tag: &str| json!({"image": image, "terminationMessagePath": tag});
         let value = |generation: u64, label: &str, image: &str, tag: &str, ready: u64| {
             let manifest = json!({"metadata": {"labels": {"a": "x"}}, "spec": {"containers": [{"image": "web:1"}]},
                 "status": {"ready": 7}});
             let metadata = json!({"generation": generation, "labels": {"a": label, "of": tag}});
-            let object = json!({"metadata": metadata, "spec": {"containers": [container(image, tag)]},
-                "status": {"ready": ready}});
+            let spec = json!({"containers": [{"image": image, "terminationMessagePath": tag}]});
+            let object = json!({"metadata": metadata, "spec": spec, "status": {"ready": ready}});
             Value::from_json(json!({"id": "u", "manifest": manifest, "object": object}))
         };
         let written = value(1, "x", "web:1", "", 0);

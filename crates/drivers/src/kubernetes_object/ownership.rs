@@ -34,51 +34,51 @@ const TOOLS: [&str; 14] = [
 
 /// A field that was removed from the manifest, and that the object keeps because another manager owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeptField {
-    pub(super) path: FieldPath,
-    pub(super) manager: String,
+pub struct KeptField {
+    pub path: FieldPath,
+    pub manager: String,
     /// Purlin takes the field over, so that the next apply removes it.
-    pub(super) is_of_tool: bool,
+    pub is_of_tool: bool,
 }
 
 /// A path of `fieldsV1`: the keys of its maps, such as `f:data` and `k:{"name":"web"}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FieldPath(Vec<String>);
+pub struct FieldPath(Vec<String>);
 
 impl FieldPath {
     /// Parses the output of `keys`.
-    pub(super) fn from_keys(keys: Vec<String>) -> Self {
+    pub fn from_keys(keys: Vec<String>) -> Self {
         Self(keys)
     }
 
-    pub(super) fn keys(&self) -> &[String] {
+    pub fn keys(&self) -> &[String] {
         &self.0
     }
 
     /// The value at the path. A key that an item of a list does not set counts as equal, because the server sets its
     /// default.
-    pub(super) fn find(&self, value: &Value) -> Option<Value> {
+    pub fn find(&self, value: &Value) -> Option<Value> {
         self.0.iter().try_fold(value.clone(), |value, key| {
             let (form, text) = key.split_once(':')?;
-            let items = || match value.unmarked() {
-                Value::List(items) => items.to_vec(),
-                _ => Vec::new(),
-            };
-            match form {
-                "f" => value.get(text).cloned(),
-                "i" => items().get(text.parse::<usize>().ok()?).cloned(),
+            if form == "f" {
+                return value.get(text).cloned();
+            }
+            let Value::List(items) = value.unmarked() else { return None };
+            let item = match form {
+                "i" => items.get(text.parse::<usize>().ok()?),
                 "k" => {
                     let keys: Map<String, Json> = serde_json::from_str(text).ok()?;
-                    let has = |item: &Value, (key, expected): (&String, &Json)| {
-                        item.get(key).is_none_or(|value| value.to_json() == *expected)
-                    };
-                    items().into_iter().find(|item| keys.iter().all(|key| has(item, key)))
+                    items.iter().find(|item| {
+                        keys.iter()
+                            .all(|(key, expected)| item.get(key).is_none_or(|value| value.to_json() == *expected))
+                    })
                 }
                 _ => {
                     let expected: Json = serde_json::from_str(text).ok()?;
-                    items().into_iter().find(|item| item.to_json() == expected)
+                    items.iter().find(|item| item.to_json() == expected)
                 }
-            }
+            };
+            item.cloned()
         })
     }
 }
@@ -105,13 +105,13 @@ impl fmt::Display for FieldPath {
 
 /// The fields of `previous` that `desired` does not set any more, and that `object` has because another manager owns
 /// them. `live` is the object with its managers.
-pub(super) fn kept_fields(live: &Json, previous: &Value, desired: &Value, object: &Value) -> Vec<KeptField> {
+pub fn kept_fields(live: &Json, previous: &Value, desired: &Value, object: &Value) -> Vec<KeptField> {
     let mut kept = Vec::new();
     for entry in entries(live).iter().filter(|entry| !is_own(entry)) {
-        let is_kept = |path: &FieldPath| {
+        let paths = leaves(&entry["fieldsV1"]).into_iter().filter(|path| {
             path.find(previous).is_some() && path.find(desired).is_none() && path.find(object).is_some()
-        };
-        kept.extend(leaves(&entry["fieldsV1"]).into_iter().filter(is_kept).map(|path| KeptField {
+        });
+        kept.extend(paths.map(|path| KeptField {
             path,
             manager: entry["manager"].as_str().unwrap_or_default().to_owned(),
             is_of_tool: is_tool(entry),
@@ -121,17 +121,16 @@ pub(super) fn kept_fields(live: &Json, previous: &Value, desired: &Value, object
 }
 
 /// Whether another manager owns a field of an object.
-pub(super) fn is_owned_by_other(live: &Json, path: &FieldPath) -> bool {
-    let has = |entry: &&Json| leaves(&entry["fieldsV1"]).contains(path);
-    entries(live).iter().filter(|entry| !is_own(entry)).any(|entry| has(&entry))
+pub fn is_owned_by_other(live: &Json, path: &FieldPath) -> bool {
+    entries(live).iter().any(|entry| !is_own(entry) && leaves(&entry["fieldsV1"]).contains(path))
 }
 
 /// `managedFields` after Purlin took fields over from tools: all fields that it owns too, if `all`, and the kept ones.
 /// `None` if nothing changes.
-pub(super) fn taken_over(live: &Json, all: bool, kept: &[KeptField]) -> Option<Json> {
+pub fn taken_over(live: &Json, all: bool, kept: &[KeptField]) -> Option<Json> {
     let before = entries(live);
-    let own = before.iter().find(|entry| is_own(entry))?;
-    let mut fields = own["fieldsV1"].clone();
+    let own_entry = before.iter().find(|entry| is_own(entry))?;
+    let mut fields = own_entry["fieldsV1"].clone();
     let mut claimed = if all { fields.clone() } else { json!({}) };
     for KeptField { path, .. } in kept.iter().filter(|kept| kept.is_of_tool) {
         insert(&mut fields, path.keys());
@@ -170,13 +169,13 @@ fn is_empty(fields: &Json) -> bool {
 
 /// The paths that own a value. A map or an item that is owned together with fields in it is left out.
 fn leaves(fields: &Json) -> Vec<FieldPath> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut open: Vec<(Vec<String>, &Json)> = vec![(Vec::new(), fields)];
     while let Some((path, fields)) = open.pop() {
         let below: Vec<(&String, &Json)> =
             fields.as_object().into_iter().flatten().filter(|(key, _)| *key != ".").collect();
         if below.is_empty() && !path.is_empty() {
-            found.push(FieldPath(path));
+            paths.push(FieldPath(path));
             continue;
         }
         open.extend(below.into_iter().rev().map(|(key, fields)| {
@@ -184,7 +183,7 @@ fn leaves(fields: &Json) -> Vec<FieldPath> {
             (path, fields)
         }));
     }
-    found
+    paths
 }
 
 fn insert(fields: &mut Json, path: &[String]) {

@@ -14,22 +14,22 @@ use super::{FIELD_MANAGER, KubernetesObject, error_context};
 
 /// The object that a patch is sent to.
 #[derive(Clone, Copy)]
-pub(super) struct PatchTarget<'a> {
-    pub(super) context: &'a CallContext,
-    pub(super) kind: &'a ApiKind,
-    pub(super) target: &'a Target,
+pub struct PatchTarget<'a> {
+    pub context: &'a CallContext,
+    pub kind: &'a ApiKind,
+    pub target: &'a Target,
 }
 
 /// The applied object, and the previously applied one (`None` for an imported object).
-pub(super) struct Patch {
-    pub(super) desired: Value,
-    pub(super) previous: Option<Value>,
+pub struct Patch {
+    pub desired: Value,
+    pub previous: Option<Value>,
 }
 
 impl KubernetesObject {
     /// Applies to an existing object. Conflicts with other field managers are forced only if the previous apply set all
     /// of the fields, or if the object was imported.
-    pub(super) async fn apply_patch(
+    pub(crate) async fn apply_patch(
         &self,
         at: &PatchTarget<'_>,
         sent: &Patch,
@@ -39,8 +39,10 @@ impl KubernetesObject {
         let first = self.patch(at, &sent.desired, uid, dry_run, false).await;
         let Err(RequestError::Api(api_error)) = &first else { return first };
         let conflicts = api_error.conflicts();
-        let ours = |field: &str| sent.previous.as_ref().is_none_or(|before| api_error::sets(before, field));
-        if conflicts.is_empty() || !conflicts.iter().all(|(_, field)| ours(field)) {
+        let is_own = conflicts
+            .iter()
+            .all(|(_, field)| sent.previous.as_ref().is_none_or(|before| api_error::sets(before, field)));
+        if conflicts.is_empty() || !is_own {
             return first;
         }
         self.patch(at, &sent.desired, uid, dry_run, true).await
@@ -48,7 +50,7 @@ impl KubernetesObject {
 
     /// Sends one server-side apply. With `uid`, the server rejects it unless the object has that UID, so it is
     /// repeatable. Without, it may create the object.
-    pub(super) async fn patch(
+    pub(crate) async fn patch(
         &self,
         at: &PatchTarget<'_>,
         desired: &Value,
@@ -79,7 +81,7 @@ impl KubernetesObject {
     }
 
     /// The error of a failed update.
-    pub(super) fn change_error(&self, at: &PatchTarget<'_>, sent: &Patch, failure: &RequestError) -> DriverError {
+    pub(crate) fn change_error(&self, at: &PatchTarget<'_>, sent: &Patch, failure: &RequestError) -> DriverError {
         if let RequestError::Api(api_error) = failure {
             if api_error.is_unknown_kind() {
                 self.server.forget_kind(at.kind);

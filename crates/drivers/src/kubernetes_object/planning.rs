@@ -202,7 +202,6 @@ pub(crate) fn contains(object: &Value, desired: &Value) -> bool {
 pub(crate) fn replacing_paths(prior: &Target, before: &Value, manifest: &Value, namespace: Option<&str>) -> Vec<Path> {
     let mut paths = Vec::new();
     let root = Path::default().name("manifest");
-    let differs = |value: Option<&Value>, now: &str| value.is_some_and(|value| value.as_str() != Some(now));
     // Every version of a group shows the same object.
     let group = manifest.get("apiVersion").and_then(Value::as_str).map(group_of);
     if group.is_some_and(|group| group != prior.group()) {
@@ -213,23 +212,24 @@ pub(crate) fn replacing_paths(prior: &Target, before: &Value, manifest: &Value, 
     }
     let root = root.name("metadata");
     let metadata = manifest.get("metadata");
-    let configured = |name: &str| metadata.and_then(|m| m.get(name)).filter(|value| *value.unmarked() != Value::Null);
+    let [configured_namespace, name, prefix] = ["namespace", "name", "generateName"]
+        .map(|name| metadata.and_then(|m| m.get(name)).filter(|value| *value.unmarked() != Value::Null));
     if namespace.is_some_and(|namespace| namespace != prior.namespace)
-        || matches!(configured("namespace").map(Value::unmarked), Some(Value::Unknown))
+        || matches!(configured_namespace.map(Value::unmarked), Some(Value::Unknown))
     {
         let unset = &Value::Null;
         let before = before.get("metadata").and_then(|m| m.get("namespace")).unwrap_or(unset);
-        if !configured("namespace").unwrap_or(unset).equals_unmarked(before) {
+        if !configured_namespace.unwrap_or(unset).equals_unmarked(before) {
             paths.push(root.name("namespace"));
         } else if paths.is_empty() {
             // No manifest names it: the scope of the kind has changed, or an object elsewhere was imported.
             paths.push(Path::default().name("object").name("metadata").name("namespace"));
         }
     }
-    if differs(configured("name"), &prior.name) {
+    if differs(name, &prior.name) {
         paths.push(root.name("name"));
     }
-    if let Some(prefix) = configured("generateName") {
+    if let Some(prefix) = prefix {
         let before = before.get("metadata").and_then(|m| m.get("generateName"));
         let unchanged = match before.filter(|value| **value != Value::Null) {
             Some(before) => before.equals_unmarked(prefix),
@@ -243,11 +243,16 @@ pub(crate) fn replacing_paths(prior: &Target, before: &Value, manifest: &Value, 
     paths
 }
 
+fn differs(value: Option<&Value>, prior: &str) -> bool {
+    value.is_some_and(|value| value.as_str() != Some(prior))
+}
+
 /// The paths of immutable fields with unknown values: their change may not be an update.
 pub(crate) fn unknown_immutable(manifest: &Value, prior: &Value) -> Vec<Path> {
-    let text = |name: &str| manifest.get(name).and_then(Value::as_str).unwrap_or_default();
+    let [api_version, kind] =
+        ["apiVersion", "kind"].map(|name| manifest.get(name).and_then(Value::as_str).unwrap_or_default());
     let frozen = prior.get("immutable") == Some(&Value::Bool(true));
-    let fields: &[&[&str]] = match (group_of(text("apiVersion")), text("kind")) {
+    let fields: &[&[&str]] = match (group_of(api_version), kind) {
         ("apps", "Deployment" | "DaemonSet" | "ReplicaSet") => &[&["spec", "selector"]],
         ("apps", "StatefulSet") => {
             &[&["spec", "selector"], &["spec", "serviceName"], &["spec", "volumeClaimTemplates"]]

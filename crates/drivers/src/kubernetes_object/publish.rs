@@ -22,8 +22,8 @@ impl KubernetesObject {
         let (context, mark) = (copy.context, self.owner(copy.context).await?);
         let collection = collection(copy);
         let place = ObjectRef { caller: self.caller(context)?, collection: &collection, name: &copy.target.name };
-        let error = |failure: &RequestError| error(copy, "publish", failure);
-        let live = self.server.get(&place, context.deadline).await.map_err(|failure| error(&failure))?;
+        let live =
+            self.server.get(&place, context.deadline).await.map_err(|failure| error(copy, "publish", &failure))?;
         if live.as_ref().is_some_and(|live| !is_owned(live, copy, &mark)) {
             return Err(conflict(copy));
         }
@@ -33,8 +33,11 @@ impl KubernetesObject {
         }
         let uid = live.as_ref().and_then(|live| live["metadata"]["uid"].as_str());
         let call = apply(&place, manifest(copy, texts, &mark, uid), uid);
-        let answer =
-            self.server.call(place.caller, &call, context.deadline).await.map_err(|failure| error(&failure))?;
+        let answer = self
+            .server
+            .call(place.caller, &call, context.deadline)
+            .await
+            .map_err(|failure| error(copy, "publish", &failure))?;
         if uid.is_none() && answer.code != 201 {
             // Another client created an object of that name between the read and the apply. Its own fields are
             // unchanged, since the apply was not forced. Applying without Purlin's fields removes them.
@@ -59,11 +62,15 @@ impl KubernetesObject {
         let live = live.map_err(|failure| error(copy, "read", &failure))?.filter(|live| is_owned(live, copy, &mark));
         Ok(live.map(|live| {
             let data = live["data"].as_object().cloned().unwrap_or_default();
-            let text = |text: &Json| match (copy.target.kind, text.as_str().unwrap_or_default()) {
-                (DataKind::ConfigMap, text) => Arc::from(text),
-                (DataKind::Secret, text) => string_from_bytes(&decode_base64(text).unwrap_or_default()),
-            };
-            data.iter().map(|(key, value)| (key.as_str().into(), text(value))).collect()
+            let texts = data.iter().map(|(key, value)| {
+                let text = value.as_str().unwrap_or_default();
+                let text = match copy.target.kind {
+                    DataKind::ConfigMap => Arc::from(text),
+                    DataKind::Secret => string_from_bytes(&decode_base64(text).unwrap_or_default()),
+                };
+                (key.as_str().into(), text)
+            });
+            texts.collect()
         }))
     }
 
@@ -71,8 +78,8 @@ impl KubernetesObject {
         let mark = self.owner(copy.context).await?;
         let collection = collection(copy);
         let place = ObjectRef { caller: self.caller(copy.context)?, collection: &collection, name: &copy.target.name };
-        let error = |failure: &RequestError| error(copy, "delete", failure);
-        let live = self.server.get(&place, copy.context.deadline).await.map_err(|failure| error(&failure))?;
+        let live =
+            self.server.get(&place, copy.context.deadline).await.map_err(|failure| error(copy, "delete", &failure))?;
         let Some(uid) = live.as_ref().and_then(|live| live["metadata"]["uid"].as_str()) else { return Ok(()) };
         let owned = if copy.uid.is_empty() {
             live.as_ref().is_some_and(|live| has_owner_annotation(live, &mark))
@@ -88,7 +95,7 @@ impl KubernetesObject {
             Ok(_) => Ok(()),
             // Deleted already, or another object of that name.
             Err(RequestError::Api(api_error)) if api_error.code == 404 || api_error.is_uid_mismatch() => Ok(()),
-            Err(failure) => Err(error(&failure)),
+            Err(failure) => Err(error(copy, "delete", &failure)),
         }
     }
 }
@@ -124,12 +131,11 @@ fn has_owner_annotation(live: &Json, mark: &str) -> bool {
 
 /// The applied object. Its owner reference lets the server delete it with the Resource if Purlin cannot.
 fn manifest(copy: &CopyTarget<'_>, texts: &StringData, mark: &str, uid: Option<&str>) -> Json {
-    let text = |text: &str| match copy.target.kind {
-        DataKind::ConfigMap => text.to_owned(),
-        DataKind::Secret => STANDARD.encode(text),
-    };
-    let data: serde_json::Map<String, Json> =
-        texts.iter().map(|(key, value)| (key.to_string(), text(value).into())).collect();
+    let data = texts.iter().map(|(key, text)| match copy.target.kind {
+        DataKind::ConfigMap => (key.to_string(), Json::from(&**text)),
+        DataKind::Secret => (key.to_string(), Json::from(STANDARD.encode(text.as_bytes()))),
+    });
+    let data: serde_json::Map<String, Json> = data.collect();
     let resource = copy.context.address.parse::<Address>().map_or_else(|_| "".into(), |address| address.name);
     let [api_version, kind, owner] = copy.owner;
     let mut manifest = json!({

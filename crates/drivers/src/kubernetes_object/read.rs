@@ -28,7 +28,7 @@ struct DesiredObject<'a> {
 
 impl KubernetesObject {
     /// Reads the recorded object. An object with another UID is not the recorded one.
-    pub(super) async fn read_object(
+    pub(crate) async fn read_object(
         &self,
         context: &CallContext,
         recorded: &RecordedObject,
@@ -48,23 +48,17 @@ impl KubernetesObject {
     }
 
     /// Returns the object of a plan if it exists and carries the owner annotation.
-    pub(super) async fn find_created_object(
+    pub(crate) async fn find_created_object(
         &self,
         context: &CallContext,
         planned: &Value,
     ) -> Result<Option<ObjectState>, DriverError> {
-        let object = planned.get("object");
-        let text = |path: [&str; 2]| {
-            let named =
-                path.into_iter().filter(|name| !name.is_empty()).try_fold(object?, |value, name| value.get(name));
-            named?.as_str().map(str::to_owned)
-        };
-        let (Some(api_version), Some(kind), Some(name)) =
-            (text(["", "apiVersion"]), text(["", "kind"]), text(["metadata", "name"]))
-        else {
-            return Ok(None);
-        };
-        let namespace = text(["metadata", "namespace"]).unwrap_or_default();
+        let Some(object) = planned.get("object") else { return Ok(None) };
+        let metadata = object.get("metadata");
+        let [api_version, kind] = ["apiVersion", "kind"].map(|name| Some(object.get(name)?.as_str()?.to_owned()));
+        let [name, namespace] = ["name", "namespace"].map(|name| Some(metadata?.get(name)?.as_str()?.to_owned()));
+        let (Some(api_version), Some(kind), Some(name)) = (api_version, kind, name) else { return Ok(None) };
+        let namespace = namespace.unwrap_or_default();
         let Some(live) = self.live(context, &Target { api_version, kind, namespace, name }).await? else {
             return Ok(None);
         };
@@ -74,7 +68,7 @@ impl KubernetesObject {
 
     /// Imports an object by `apiVersion/Kind/[namespace/]name`. The first update sets its manifest and owner
     /// annotation.
-    pub(super) async fn import_object(
+    pub(crate) async fn import_object(
         &self,
         context: &CallContext,
         id: &str,
@@ -106,8 +100,9 @@ impl KubernetesObject {
         let Some(mark) = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str() else { return Ok(()) };
         let scope = self.owner_scope(context).await?;
         let owner = mark.strip_prefix(&*scope).and_then(|rest| rest.strip_prefix('/'));
-        let own = |owner: &str| owner.strip_prefix(&*context.namespace).is_some_and(|rest| rest.starts_with('/'));
-        match owner.filter(|owner| !own(owner)) {
+        let of_elsewhere =
+            owner.filter(|owner| owner.strip_prefix(&*context.namespace).is_none_or(|rest| !rest.starts_with('/')));
+        match of_elsewhere {
             None => Ok(()),
             Some(owner) => Err(DriverError {
                 kind: ErrorKind::AlreadyExists,
@@ -118,7 +113,7 @@ impl KubernetesObject {
         }
     }
 
-    pub(super) async fn live(&self, context: &CallContext, target: &Target) -> Result<Option<Json>, DriverError> {
+    pub(crate) async fn live(&self, context: &CallContext, target: &Target) -> Result<Option<Json>, DriverError> {
         let caller = self.caller(context)?;
         // Retried once for a kind that changed or was removed after it was cached.
         for _ in 0..2 {
@@ -140,15 +135,15 @@ impl KubernetesObject {
         Err(no_such_kind(&target.api_version, &target.kind))
     }
 
-    pub(super) async fn plan_object(
+    pub(crate) async fn plan_object(
         &self,
         context: &CallContext,
         request: PlanRequest,
     ) -> Result<PlanResponse, DriverError> {
         self.caller(context)?;
         let manifest = manifest::mark_secret(&request.config.get("manifest").cloned().unwrap_or(Value::Unknown));
-        let text = |name: &str| manifest.get(name).and_then(Value::as_str);
-        let (Some(api_version), Some(kind_name)) = (text("apiVersion"), text("kind")) else {
+        let [api_version, kind_name] = ["apiVersion", "kind"].map(|name| manifest.get(name).and_then(Value::as_str));
+        let (Some(api_version), Some(kind_name)) = (api_version, kind_name) else {
             return Ok(unknown_plan(&request, &manifest));
         };
         // Directly before a replacement, the server may not serve the kind of a new CRD yet.
@@ -212,8 +207,12 @@ impl KubernetesObject {
         }
         let object = planning::plan_create(&desired, shape);
         let object = before.map_or_else(|| object.clone(), |before| planning::refine(before, &object));
-        let fixed =
-            desired_object.manifest.get("metadata").and_then(|metadata| metadata.get("name")).is_some_and(is_text);
+        let fixed = desired_object
+            .manifest
+            .get("metadata")
+            .and_then(|metadata| metadata.get("name"))
+            .and_then(Value::as_str)
+            .is_some();
         let planned = planned_value(desired_object.manifest, object, Value::Unknown);
         let identity = (fixed && placed).then(|| target.identity());
         let response = PlanResponse { planned, identity, ..PlanResponse::default() };
@@ -348,7 +347,7 @@ fn until_ready(prior: &RecordedObject, planned: &Value) -> Option<Value> {
 }
 
 /// The namespace of the object: empty for a cluster-scoped kind, `None` while unknown.
-pub(super) fn namespace(manifest: &Value, kind: Option<&ApiKind>, default: &str) -> Option<String> {
+pub fn namespace(manifest: &Value, kind: Option<&ApiKind>, default: &str) -> Option<String> {
     let configured = manifest.get("metadata").and_then(|metadata| metadata.get("namespace"));
     match configured.map(Value::unmarked) {
         None | Some(Value::Null) => kind.map(|kind| if kind.namespaced { default.to_owned() } else { String::new() }),
@@ -359,18 +358,18 @@ pub(super) fn namespace(manifest: &Value, kind: Option<&ApiKind>, default: &str)
 
 /// The name of a new object: from the manifest, from an earlier plan, or generated.
 fn planned_name(manifest: &Value, before: Option<&Value>, entropy: [u8; 16]) -> Option<String> {
-    let name = |object: &Value| {
-        let name = object.get("metadata").and_then(|metadata| metadata.get("name"));
-        name.and_then(Value::as_str).map(str::to_owned)
-    };
     let metadata = manifest.get("metadata")?;
     if metadata.get("name").is_some_and(|name| *name.unmarked() != Value::Null) {
-        return name(manifest);
+        return object_name(manifest);
     }
-    before.and_then(name).or_else(|| {
+    before.and_then(object_name).or_else(|| {
         let prefix = metadata.get("generateName").and_then(Value::as_str)?;
         Some(generated_name(prefix, entropy))
     })
+}
+
+fn object_name(object: &Value) -> Option<String> {
+    object.get("metadata")?.get("name")?.as_str().map(str::to_owned)
 }
 
 /// Rejects a namespace in the manifest of a cluster-scoped object.
@@ -385,11 +384,10 @@ fn namespace_error(manifest: &Value, kind: &ApiKind) -> Option<DriverError> {
 }
 
 fn with_place(desired: &Value, name: Option<&str>, namespace: Option<&str>) -> Value {
-    let known = |text: Option<&str>| text.map_or(Value::Unknown, Value::from);
     let mut metadata = manifest::entries(desired.get("metadata"));
-    metadata.insert("name".into(), known(name));
+    metadata.insert("name".into(), name.map_or(Value::Unknown, Value::from));
     if namespace != Some("") {
-        metadata.insert("namespace".into(), known(namespace));
+        metadata.insert("namespace".into(), namespace.map_or(Value::Unknown, Value::from));
     }
     desired.with("metadata", Value::map(metadata))
 }
@@ -427,8 +425,4 @@ fn planned_value(manifest: &Value, object: Value, id: Value) -> Value {
 
 fn is_closed(target: &Target) -> bool {
     planning::is_closed(target.group(), &target.kind)
-}
-
-fn is_text(value: &Value) -> bool {
-    value.as_str().is_some()
 }

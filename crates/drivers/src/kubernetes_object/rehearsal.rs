@@ -14,7 +14,7 @@ use super::target::{OWNER_ANNOTATION, Target, group_of};
 use super::{FIELD_MANAGER, KubernetesObject, error_context, no_such_kind, object};
 
 /// The result of a dry run.
-pub(super) enum Rehearsal {
+pub enum Rehearsal {
     /// The object as it would be created.
     Created(Value),
     /// It can be created, but the server did not show the new object.
@@ -25,13 +25,13 @@ pub(super) enum Rehearsal {
 }
 
 /// The object to create.
-pub(super) struct NewObject<'a> {
-    pub(super) kind: &'a ApiKind,
-    pub(super) target: &'a Target,
-    pub(super) desired: &'a Value,
-    pub(super) owner: &'a str,
+pub struct NewObject<'a> {
+    pub kind: &'a ApiKind,
+    pub target: &'a Target,
+    pub desired: &'a Value,
+    pub owner: &'a str,
     /// The object that is destroyed before.
-    pub(super) replaces: Option<&'a RecordedObject>,
+    pub replaces: Option<&'a RecordedObject>,
 }
 
 impl NewObject<'_> {
@@ -55,9 +55,9 @@ impl NewObject<'_> {
 
 /// The error of a name that another object has. `own`: the owner of the new object. `replaces`: the Resource has an object
 /// already.
-pub(super) fn already_exists(target: &Target, live: &Json, own: &str, replaces: bool) -> DriverError {
+pub fn already_exists(target: &Target, live: &Json, own_mark: &str, replaces: bool) -> DriverError {
     let mark = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str();
-    let owner = match (mark, mark.and_then(|mark| neighbor(mark, own))) {
+    let owner = match (mark, mark.and_then(|mark| neighbor(mark, own_mark))) {
         (_, Some(name)) => format!(" as the object of the Resource `{name}`; waits until that one gives the name up"),
         (Some(owner), None) => format!(" and belongs to `{}`", owner.trim_end_matches('/')),
         (None, None) => String::new(),
@@ -72,8 +72,8 @@ pub(super) fn already_exists(target: &Target, live: &Json, own: &str, replaces: 
         ),
         false => {
             let import = format!("to manage it, set `import.id` to `{}`", target.import_id());
-            match mark.and_then(|mark| neighbor(mark, own)) {
-                None if mark.is_some_and(|mark| is_elsewhere(mark, own)) => {
+            match mark.and_then(|mark| neighbor(mark, own_mark)) {
+                None if mark.is_some_and(|mark| is_elsewhere(mark, own_mark)) => {
                     format!("choose another name, or {}; then, {import}", given_up())
                 }
                 Some(name) => format!(
@@ -93,7 +93,7 @@ pub(super) fn already_exists(target: &Target, live: &Json, own: &str, replaces: 
 }
 
 /// The hint for an object of a Resource in another namespace, which no import takes over.
-pub(super) fn given_up() -> String {
+pub fn given_up() -> String {
     format!(
         "delete that Resource with `deletionPolicy: Orphan`, or, if it does not exist any more, remove the annotation \
          `{OWNER_ANNOTATION}` from the object"
@@ -101,21 +101,22 @@ pub(super) fn given_up() -> String {
 }
 
 /// Whether an owner mark names a Resource in another namespace of the same cluster.
-fn is_elsewhere(mark: &str, own: &str) -> bool {
-    let [mark, own] = [mark, own].map(|mark| mark.split('/').take(2).collect::<Vec<_>>());
-    mark.len() == 2 && mark.first() == own.first() && mark != own
+fn is_elsewhere(mark: &str, own_mark: &str) -> bool {
+    let [mark, own_mark] = [mark, own_mark].map(|mark| mark.split('/').take(2).collect::<Vec<_>>());
+    mark.len() == 2 && mark.first() == own_mark.first() && mark != own_mark
 }
 
 /// The name of the Resource without instances that an owner mark names, in the namespace of another mark.
-fn neighbor<'m>(mark: &'m str, own: &str) -> Option<&'m str> {
-    let of_namespace = own.splitn(3, '/').take(2).map(|part| part.len() + 1).sum();
+fn neighbor<'m>(mark: &'m str, own_mark: &str) -> Option<&'m str> {
+    let of_namespace = own_mark.splitn(3, '/').take(2).map(|part| part.len() + 1).sum();
     let (namespace, rest) = mark.split_at_checked(of_namespace)?;
-    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    rest.strip_suffix('/').filter(is_name).filter(|_| own.starts_with(namespace))
+    let name = rest.strip_suffix('/')?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (is_name && own_mark.starts_with(namespace)).then_some(name)
 }
 
 /// The refusal of a kind that the server does not serve. A definition in the same plan may add it.
-pub(super) fn unknown_kind(api_version: &str, kind: &str) -> Refusal {
+pub fn unknown_kind(api_version: &str, kind: &str) -> Refusal {
     let definition = Value::from_json(serde_json::json!({"manifest": {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "spec": {"group": group_of(api_version), "names": {"kind": kind}},
@@ -126,7 +127,7 @@ pub(super) fn unknown_kind(api_version: &str, kind: &str) -> Refusal {
 impl KubernetesObject {
     /// Creates the object in a dry run. Returns an error if the manifest itself is invalid, or if the server does not
     /// respond.
-    pub(super) async fn rehearse_create(
+    pub(crate) async fn rehearse_create(
         &self,
         context: &CallContext,
         new: &NewObject<'_>,
@@ -201,8 +202,7 @@ fn is_invalid_manifest(api_error: &ApiError) -> bool {
 
 /// Whether another object has an address or a port of the new one.
 fn is_value_in_use(api_error: &ApiError) -> bool {
-    let in_use = |cause: &api_error::Cause| cause.message.contains("already") || cause.reason == "FieldValueDuplicate";
-    api_error.causes.iter().any(in_use)
+    api_error.causes.iter().any(|cause| cause.message.contains("already") || cause.reason == "FieldValueDuplicate")
 }
 
 /// Whether the destroy of the old object resolves the refusal.
@@ -222,48 +222,54 @@ fn is_freed(api_error: &ApiError, new: &NewObject<'_>) -> bool {
 
 /// Whether the old Service has the address or the port that the new one sets at a field.
 fn has_value_at(old: &Value, desired: &Value, field: &str) -> bool {
-    let spec = |object: &Value, name: &str| object.get("spec").and_then(|spec| spec.get(name)).cloned();
-    let items = |value: Option<Value>| match value.as_ref().map(Value::unmarked) {
-        Some(Value::List(items)) => items.to_vec(),
-        _ => Vec::new(),
-    };
-    let ports = |object: &Value| -> Vec<Value> {
-        items(spec(object, "ports")).iter().filter_map(|port| port.get("nodePort").cloned()).collect()
-    };
     if field.contains("nodePort") {
-        let old = ports(old);
-        return ports(desired).iter().all(|port| old.iter().any(|old| old.equals_unmarked(port)));
+        let old = node_ports(old);
+        return node_ports(desired).iter().all(|port| old.iter().any(|old| old.equals_unmarked(port)));
     }
     field.starts_with("spec.clusterIP")
-        && spec(desired, "clusterIP").zip(spec(old, "clusterIP")).is_some_and(|(new, old)| new.equals_unmarked(&old))
+        && spec_field(desired, "clusterIP")
+            .zip(spec_field(old, "clusterIP"))
+            .is_some_and(|(new, old)| new.equals_unmarked(old))
+}
+
+fn spec_field<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object.get("spec")?.get(name)
+}
+
+fn node_ports(service: &Value) -> Vec<&Value> {
+    match spec_field(service, "ports").map(Value::unmarked) {
+        Some(Value::List(ports)) => ports.iter().filter_map(|port| port.get("nodePort")).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The steps that may resolve a refusal.
 fn remedies(api_error: &ApiError, target: &Target) -> Vec<Remedy> {
-    let applied = |api_version: &str, kind: &str, name: Option<&str>| {
-        let metadata = name.map(|name| Value::map([("name", Value::from(name))]));
-        let named = metadata.map(|metadata| ("metadata", metadata));
-        let kind = [("apiVersion", Value::from(api_version)), ("kind", Value::from(kind))];
-        Remedy::Applied(Value::map([("manifest", Value::map(kind.into_iter().chain(named)))]))
-    };
     let namespace = applied("v1", "Namespace", Some(&target.namespace));
-    let part = |entries: &[(&'static str, &str)]| {
-        Remedy::Removed(Value::map(entries.iter().map(|(key, text)| (*key, Value::from(*text)))))
-    };
     if api_error.is_namespace_missing() || api_error.is_namespace_terminating() {
         vec![namespace]
     } else if api_error.is_service_account_missing() {
         vec![namespace, applied("v1", "ServiceAccount", None)]
     } else if api_error.exceeded_quota().is_some() {
-        vec![applied("v1", "ResourceQuota", None), part(&[("namespace", &target.namespace)])]
+        vec![applied("v1", "ResourceQuota", None), removed(&[("namespace", &target.namespace)])]
     } else if is_value_in_use(api_error) {
-        vec![part(&[("group", target.group()), ("kind", &target.kind)])]
+        vec![removed(&[("group", target.group()), ("kind", &target.kind)])]
     } else if api_error.is_access_error() {
         let kinds = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
         kinds.iter().map(|kind| applied("rbac.authorization.k8s.io/v1", kind, None)).collect()
     } else {
         Vec::new()
     }
+}
+
+fn applied(api_version: &str, kind: &str, name: Option<&str>) -> Remedy {
+    let metadata = name.map(|name| ("metadata", Value::map([("name", Value::from(name))])));
+    let kind = [("apiVersion", Value::from(api_version)), ("kind", Value::from(kind))];
+    Remedy::Applied(Value::map([("manifest", Value::map(kind.into_iter().chain(metadata)))]))
+}
+
+fn removed(entries: &[(&'static str, &str)]) -> Remedy {
+    Remedy::Removed(Value::map(entries.iter().map(|(key, text)| (*key, Value::from(*text)))))
 }
 
 #[cfg(test)]

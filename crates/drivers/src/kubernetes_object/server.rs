@@ -164,12 +164,20 @@ impl Server {
 
     async fn send(&self, caller: Caller<'_>, call: &Call) -> Result<ServerResponse, RequestError> {
         let request = request(caller, call).map_err(|error| RequestError::Unreachable(error.to_string()))?;
-        let unreachable = |error: kube::Error| RequestError::Unreachable(connection_error(&error));
-        let response = self.client().await?.send(request.map(Body::from)).await.map_err(unreachable)?;
+        let response = self
+            .client()
+            .await?
+            .send(request.map(Body::from))
+            .await
+            .map_err(|error| RequestError::Unreachable(connection_error(&error)))?;
         let code = response.status().as_u16();
         let retry_after =
             response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let bytes = response.into_body().collect_bytes().await.map_err(unreachable)?;
+        let bytes = response
+            .into_body()
+            .collect_bytes()
+            .await
+            .map_err(|error| RequestError::Unreachable(connection_error(&error)))?;
         let body = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| serde_json::json!({"message": String::from_utf8_lossy(&bytes).trim()}));
         if (200..300).contains(&code) {

@@ -25,7 +25,7 @@ const NAMED: usize = 8;
 
 /// The fields that an object keeps, as the private data of its record: later plans report them too.
 #[derive(Default)]
-pub(super) struct KeptFields(Vec<(FieldPath, String)>);
+pub struct KeptFields(Vec<(FieldPath, String)>);
 
 impl KeptFields {
     fn of_record(recorded: &RecordedObject) -> Self {
@@ -34,7 +34,7 @@ impl KeptFields {
     }
 
     /// The recorded fields that the object still has because of another manager, and that `desired` does not set.
-    pub(super) fn remaining(recorded: &RecordedObject, live: &Json, desired: &Value) -> Self {
+    pub fn remaining(recorded: &RecordedObject, live: &Json, desired: &Value) -> Self {
         let Self(mut fields) = Self::of_record(recorded);
         if !fields.is_empty() {
             let object = object::value(live, desired);
@@ -54,12 +54,12 @@ impl KeptFields {
     }
 
     /// Without the fields that an apply takes over and removes.
-    pub(super) fn without_tools(self, kept: &[KeptField]) -> Self {
-        let is_taken = |path: &FieldPath| kept.iter().any(|kept| kept.is_of_tool && kept.path == *path);
-        Self(self.0.into_iter().filter(|(path, _)| !is_taken(path)).collect())
+    pub fn without_tools(mut self, kept: &[KeptField]) -> Self {
+        self.0.retain(|(path, _)| !kept.iter().any(|kept| kept.is_of_tool && kept.path == *path));
+        self
     }
 
-    pub(super) fn private(&self) -> Vec<u8> {
+    pub fn private(&self) -> Vec<u8> {
         if self.0.is_empty() {
             return Vec::new();
         }
@@ -68,7 +68,7 @@ impl KeptFields {
     }
 
     /// Reports the fields of each manager.
-    pub(super) fn warn(&self, context: &CallContext) {
+    pub fn warn(&self, context: &CallContext) {
         let mut by_manager: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (path, manager) in &self.0 {
             by_manager.entry(manager).or_default().push(format!("`{path}`"));
@@ -94,7 +94,7 @@ impl KeptFields {
 impl KubernetesObject {
     /// Applies to an existing object, and takes the fields of tools over: those that the manifest of an imported object
     /// sets, and those that the manifest no longer sets, so that they are removed. Returns the object.
-    pub(super) async fn apply_and_take_over(
+    pub(crate) async fn apply_and_take_over(
         &self,
         at: &PatchTarget<'_>,
         sent: &Patch,
@@ -162,7 +162,7 @@ impl KubernetesObject {
     }
 
     /// Removes the owner annotation from an object that Purlin no longer manages, if it is that of the instance.
-    pub(super) async fn remove_owner_annotation(
+    pub(crate) async fn remove_owner_annotation(
         &self,
         context: &CallContext,
         recorded: &RecordedObject,
@@ -172,9 +172,7 @@ impl KubernetesObject {
         let kind = self.server.kind_in_any_version(caller, &target.api_version, &target.kind, context.deadline).await;
         let kind = kind.map_err(|failure| discovery_error(context, &failure, &target.api_version, &target.kind))?;
         let Some(kind) = kind else { return Ok(()) };
-        let error = |failure: &RequestError| {
-            api_error::to_driver_error(failure, &error_context(context, "release", &kind.resource(), &target))
-        };
+        let attempt = error_context(context, "release", &kind.resource(), &target);
         for _ in 0..ATTEMPTS {
             let ours = self.live(context, &target).await?.filter(|live| {
                 let metadata = &live["metadata"];
@@ -190,24 +188,24 @@ impl KubernetesObject {
             match self.json_patch(context, &kind, &target, operations).await {
                 Ok(_) => return Ok(()),
                 Err(RequestError::Api(api_error)) if api_error.code == 409 => {}
-                Err(failure) => return Err(error(&failure)),
+                Err(failure) => return Err(api_error::to_driver_error(&failure, &attempt)),
             }
         }
-        Err(error(&RequestError::Timeout))
+        Err(api_error::to_driver_error(&RequestError::Timeout, &attempt))
     }
 }
 
 /// The fields that an apply did not remove, because another manager owns them.
-pub(super) fn kept_fields(live: &Json, sent: &Patch) -> Vec<KeptField> {
+pub fn kept_fields(live: &Json, sent: &Patch) -> Vec<KeptField> {
     let Some(previous) = &sent.previous else { return Vec::new() };
     ownership::kept_fields(live, previous, &sent.desired, &object::value(live, &sent.desired))
 }
 
 /// All fields that an object keeps after an apply: those of this apply, and earlier ones.
-pub(super) fn all_kept_fields(prior: &RecordedObject, live: &Json, sent: &Patch) -> KeptFields {
-    let mut all = KeptFields::remaining(prior, live, &sent.desired);
-    all.add(kept_fields(live, sent));
-    all
+pub fn all_kept_fields(prior: &RecordedObject, live: &Json, sent: &Patch) -> KeptFields {
+    let mut kept = KeptFields::remaining(prior, live, &sent.desired);
+    kept.add(kept_fields(live, sent));
+    kept
 }
 
 #[cfg(test)]
@@ -215,9 +213,12 @@ mod tests {
     use super::*;
     use crate::tests::context;
 
+    fn field(key: usize) -> FieldPath {
+        FieldPath::from_keys(vec!["data".to_owned(), format!("k{key}")])
+    }
+
     #[test]
     fn the_kept_fields_of_one_manager_are_one_warning() {
-        let field = |key: usize| FieldPath::from_keys(vec!["data".to_owned(), format!("k{key}")]);
         let many = (0..NAMED + 2).map(|key| (field(key), "helm".to_owned()));
         let kept = KeptFields(many.chain([(field(99), "scaler".to_owned())]).collect());
         let context = context("kubernetes_object");

@@ -25,17 +25,16 @@ pub(crate) struct Target {
 impl Target {
     /// The identifier of an existing or planned object; `None` if it is not fully known.
     pub(crate) fn of_object(object: &Value) -> Option<Self> {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let metadata = object.get("metadata")?;
         let namespace = match metadata.get("namespace") {
             None | Some(Value::Null) => String::new(),
-            some => text(some)?,
+            Some(namespace) => namespace.as_str()?.to_owned(),
         };
         Some(Self {
-            api_version: text(object.get("apiVersion"))?,
-            kind: text(object.get("kind"))?,
+            api_version: object.get("apiVersion")?.as_str()?.to_owned(),
+            kind: object.get("kind")?.as_str()?.to_owned(),
             namespace,
-            name: text(metadata.get("name"))?,
+            name: metadata.get("name")?.as_str()?.to_owned(),
         })
     }
 
@@ -156,17 +155,23 @@ mod tests {
         assert_eq!(long.len(), 63);
     }
 
+    fn mark(address: &str) -> String {
+        owner_annotation("uid", "shop", address)
+    }
+
     #[test]
     fn owner_annotations_identify_the_instance() {
-        let mark = |address: &str| owner_annotation("uid", "shop", address);
         assert_eq!(mark("web"), "uid/shop/web/");
         assert_eq!(mark("web[0]"), "uid/shop/web/0");
         assert_eq!(mark(r#"web["0"]"#), r#"uid/shop/web/"0""#);
     }
 
+    fn target(id: &str) -> Target {
+        Target::from_import_id(id).unwrap()
+    }
+
     #[test]
     fn all_versions_of_a_group_have_the_same_identity() {
-        let target = |id: &str| Target::from_import_id(id).unwrap();
         assert_eq!(target("x.io/v1/T/a/b").identity(), target("x.io/v2/T/a/b").identity());
         assert_ne!(target("x.io/v1/T/a/b").identity(), target("y.io/v1/T/a/b").identity());
     }

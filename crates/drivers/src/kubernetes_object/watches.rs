@@ -244,11 +244,11 @@ impl Shared {
     fn observe(&self, scope: &Scope, event: &Json, deleted: bool) {
         let metadata = &event["metadata"];
         let Some(name) = metadata["name"].as_str().filter(|name| self.index().knows(scope, name)) else { return };
-        let health = || kstatus::health(&scope.api_version, &scope.kind, event);
         let state = if deleted {
             Some(ObservedState::Deleted)
         } else {
-            ObjectVersion::of(metadata).map(|version| ObservedState::Present(version, health()))
+            ObjectVersion::of(metadata)
+                .map(|version| ObservedState::Present(version, kstatus::health(&scope.api_version, &scope.kind, event)))
         };
         if let Some(seen) = state {
             let change = self.index().observe(scope, name, seen);

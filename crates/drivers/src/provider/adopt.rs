@@ -15,7 +15,7 @@ use super::values::{self, ArgumentSelection, Dropped, DynamicTypes};
 use super::{ObjectClient, Providers, diagnostics};
 use crate::{CallContext, TakeOver, terraform_data};
 use model::{
-    Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, Provider, RecordedObject, Secrets, Severity,
+    Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Provider, RecordedObject, Secrets, Severity,
     Value as EngineValue,
 };
 use tfprovider::plugin::{Diagnostic as ProviderDiagnostic, DynamicValue, MoveResourceState, RawState};
@@ -57,12 +57,13 @@ impl ForeignObject {
     /// If the recorded private data is damaged.
     pub fn of(object: &RecordedObject) -> Result<Self, DriverError> {
         let private = ObjectPrivate::decode(&object.private)?;
-        let json = |value: &EngineValue, types: &DynamicTypes| values::raw_state(&value.without_marks(), types);
-        let identity = object.identity.as_ref();
+        let identity = object.identity.as_ref().map(|identity| {
+            (values::raw_state(&identity.without_marks(), &DynamicTypes::default()), private.identity_version)
+        });
         Ok(Self {
             schema_version: i64::try_from(object.schema_version).unwrap_or(i64::MAX),
-            attributes: json(&object.value, &private.dynamic),
-            identity: identity.map(|identity| (json(identity, &DynamicTypes::default()), private.identity_version)),
+            attributes: values::raw_state(&object.value.without_marks(), &private.dynamic),
+            identity,
             private: private.private,
         })
     }
@@ -147,18 +148,13 @@ impl ObjectClient<'_> {
 
     /// Converts an object of another type, possibly of another provider, to this type.
     async fn take_over(&self, type_name: &str, object: &RecordedObject) -> Result<ObjectState, DriverError> {
-        let unsupported = |why: &str| {
-            let own = &self.context.type_name;
-            let message = format!("the provider cannot move a `{type_name}` to a `{own}`{why}");
-            DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
-        };
         let (source_provider, source) = match &object.provider {
             Some(used) => (used.provider.source.to_string(), ForeignObject::of(object)?),
             None if type_name == terraform_data::TYPE_NAME => {
                 let plain = RecordedObject { private: Arc::from([]), ..object.clone() };
                 (terraform_data::PROVIDER.to_owned(), ForeignObject::of(&plain)?)
             }
-            None => return Err(unsupported("")),
+            None => return Err(self.cannot_move(type_name, "")),
         };
         let (source_identity, source_identity_version) = source.identity.unzip();
         let call = MoveResourceState {
@@ -172,14 +168,20 @@ impl ObjectClient<'_> {
             target_type: self.context.type_name.to_string(),
         };
         let answer = self.client.move_resource_state(call).await.map_err(|error| diagnostics::call_error(&error))?;
-        let answer = answer.ok_or_else(|| unsupported(""))?;
-        self.check_diagnostics(answer.diagnostics).map_err(|error| unsupported(&format!(": {}", error.message)))?;
+        let answer = answer.ok_or_else(|| self.cannot_move(type_name, ""))?;
+        self.check_diagnostics(answer.diagnostics)
+            .map_err(|error| self.cannot_move(type_name, &format!(": {}", error.message)))?;
         let state = self.decode(&answer.state, "the moved state")?;
         if state.is_null() {
-            return Err(unsupported(": it returned no object"));
+            return Err(self.cannot_move(type_name, ": it returned no object"));
         }
         let state = normalize(&self.kind.schema.block, &state.unknown_as_null());
         self.state(&state, answer.private, None, data(answer.identity).as_ref())
+    }
+
+    fn cannot_move(&self, type_name: &str, why: &str) -> DriverError {
+        let message = format!("the provider cannot move a `{type_name}` to a `{}`{why}", self.context.type_name);
+        DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
     }
 
     async fn reconstruct_config(&self, value: &EngineValue) -> Result<ReconstructedConfig, DriverError> {
@@ -199,21 +201,28 @@ impl ObjectClient<'_> {
 
     /// Removes the optional arguments that the provider rejects, the empty ones first. Returns the errors that remain.
     async fn refine(&self, candidate: EngineValue) -> Result<(EngineValue, Diagnostics), DriverError> {
-        let block = &self.kind.schema.block;
         let mut config = candidate;
         loop {
             let problems: Diagnostics = self.validate(&config).await?.into_iter().filter(is_error).collect();
-            let without = |dropped| {
-                let paths = problems.iter().map(|problem| problem.path.clone().unwrap_or_default());
-                let less = |config: EngineValue, at: Path| values::without(block, &config, &at, dropped);
-                Some(paths.fold(config.clone(), less)).filter(|less| *less != config)
-            };
             // Each round removes an argument.
-            match without(Dropped::Empty).or_else(|| without(Dropped::Computed)) {
-                Some(less) if !problems.is_empty() => config = less,
-                _ => return Ok((config, problems)),
+            let less = self
+                .without_rejected(&config, &problems, Dropped::Empty)
+                .or_else(|| self.without_rejected(&config, &problems, Dropped::Computed));
+            match less {
+                Some(less) => config = less,
+                None => return Ok((config, problems)),
             }
         }
+    }
+
+    /// `None` if nothing is dropped.
+    fn without_rejected(&self, config: &EngineValue, problems: &[Diagnostic], dropped: Dropped) -> Option<EngineValue> {
+        let mut less = config.clone();
+        for problem in problems {
+            let path = problem.path.clone().unwrap_or_default();
+            less = values::without(&self.kind.schema.block, &less, &path, dropped);
+        }
+        (less != *config).then_some(less)
     }
 
     /// Candidate configurations, the best first: the one that the provider generates, if it supports that, then

@@ -18,7 +18,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_mins(1);
 
 /// The responses by the name of the provider.
 #[derive(Default)]
-pub(super) struct SchemaCalls {
+pub struct SchemaCalls {
     entries: Mutex<BTreeMap<Arc<str>, Arc<Entry>>>,
 }
 
@@ -68,8 +68,9 @@ impl SchemaCalls {
         }
         let _turn = place.turn.lock().await;
         let now = place.last(provider);
-        let number = |known: &Option<CachedSchema>| known.as_ref().map(|known| known.number);
-        if let Some(known) = now.as_ref().filter(|_| number(&now) != number(&before)) {
+        if let Some(known) = &now
+            && before.is_none_or(|before| before.number != known.number)
+        {
             // Another caller made the call in the meantime.
             return known.answer.clone();
         }

@@ -33,13 +33,13 @@ impl DataSources for Providers {
 impl ObjectClient<'_> {
     async fn plan_data(&self, config: &Value) -> Result<DataPlan, DriverError> {
         let block = &self.kind.schema.block;
-        let (config, found) = values::coerce_config(block, config);
-        if !found.is_empty() {
-            return Ok((found, Value::Unknown));
+        let (config, diagnostics) = values::coerce_config(block, config);
+        if !diagnostics.is_empty() {
+            return Ok((diagnostics, Value::Unknown));
         }
         let response = self.client.validate_data_source_config(&self.context.type_name, self.encode(&config)?).await;
-        let found = diagnostics::diagnostics(response.map_err(|error| diagnostics::call_error(&error))?);
-        Ok((found, values::to_model(block, &unread_data_source(block, &config))))
+        let diagnostics = diagnostics::diagnostics(response.map_err(|error| diagnostics::call_error(&error))?);
+        Ok((diagnostics, values::to_model(block, &unread_data_source(block, &config))))
     }
 
     async fn read_data(&self, config: &Value) -> Result<Value, DriverError> {

@@ -7,7 +7,7 @@ use model::{DriverError, ErrorKind, Reason, Severity};
 use tfprovider::plugin::{Diagnostic, PluginError};
 
 /// The error of a call without a response.
-pub(super) fn call_error(error: &PluginError) -> DriverError {
+pub fn call_error(error: &PluginError) -> DriverError {
     let kind = match error {
         PluginError::Unimplemented { .. } => ErrorKind::Terminal,
         _ => ErrorKind::Transient,
@@ -16,7 +16,7 @@ pub(super) fn call_error(error: &PluginError) -> DriverError {
 }
 
 /// The error of a provider that violates the protocol.
-pub(super) fn protocol_error(what: impl Into<String>) -> DriverError {
+pub fn protocol_error(what: impl Into<String>) -> DriverError {
     DriverError {
         kind: ErrorKind::Terminal,
         message: what.into(),
@@ -26,19 +26,19 @@ pub(super) fn protocol_error(what: impl Into<String>) -> DriverError {
 }
 
 /// The error of a response with these invalid values; `None` if there are none.
-pub(super) fn value_errors(what: &str, found: &[Error]) -> Option<DriverError> {
-    let first = found.first()?;
-    let more = if found.len() > 1 { format!(" (and {} more)", found.len() - 1) } else { String::new() };
+pub fn value_errors(what: &str, errors: &[Error]) -> Option<DriverError> {
+    let first = errors.first()?;
+    let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
     Some(protocol_error(format!("the provider {what}: {first}{more}")))
 }
 
 /// The error of a value that cannot be encoded or decoded.
-pub(super) fn decode_error(what: &str, error: &Error) -> DriverError {
+pub fn decode_error(what: &str, error: &Error) -> DriverError {
     protocol_error(format!("{what} cannot be read: {error}"))
 }
 
-pub(super) fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
-    let mut errors = diagnostics.iter().filter(|one| one.is_error());
+pub fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
+    let mut errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
     let first = errors.next()?;
     let more = errors.count();
     let mut message = one_line(first);
@@ -49,11 +49,11 @@ pub(super) fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
     Some(DriverError { kind: ErrorKind::Transient, message, path: first.path().map(values::path), hint: None })
 }
 
-pub(super) fn warnings(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
-    diagnostics.into_iter().filter(|one| !one.is_error()).map(diagnostic).collect()
+pub fn warnings(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
+    diagnostics.into_iter().filter(|diagnostic| !diagnostic.is_error()).map(diagnostic).collect()
 }
 
-pub(super) fn diagnostics(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
+pub fn diagnostics(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
     diagnostics.into_iter().map(diagnostic).collect()
 }
 
@@ -67,8 +67,8 @@ fn diagnostic(source: Diagnostic) -> model::Diagnostic {
 
 /// Summary and detail in one line.
 fn one_line(diagnostic: &Diagnostic) -> String {
-    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (summary, detail) = (flat(&diagnostic.summary), flat(&diagnostic.detail));
+    let [summary, detail] =
+        [&diagnostic.summary, &diagnostic.detail].map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     match (summary.is_empty(), detail.is_empty()) {
         (false, false) => format!("{}: {detail}", summary.trim_end_matches(['.', ':'])),
         (true, false) => detail,
@@ -80,18 +80,16 @@ fn one_line(diagnostic: &Diagnostic) -> String {
 mod tests {
     use super::*;
 
+    fn provider_diagnostic(code: i32, summary: &str, detail: &str) -> Diagnostic {
+        Diagnostic { code, summary: summary.into(), detail: detail.into(), attribute: None }
+    }
+
     #[test]
     fn the_first_error_is_formatted_in_one_line() {
-        let say = |code, summary: &str, detail: &str| Diagnostic {
-            code,
-            summary: summary.into(),
-            detail: detail.into(),
-            attribute: None,
-        };
         let diagnostics = [
-            say(Diagnostic::WARNING, "Old", ""),
-            say(1, "Cannot create.", "The server\n  said no."),
-            say(1, "Again", ""),
+            provider_diagnostic(Diagnostic::WARNING, "Old", ""),
+            provider_diagnostic(1, "Cannot create.", "The server\n  said no."),
+            provider_diagnostic(1, "Again", ""),
         ];
         assert_eq!(first_error(&diagnostics).unwrap().message, "Cannot create: The server said no. (and 1 more)");
         assert!(first_error(&diagnostics[..1]).is_none());

@@ -57,8 +57,8 @@ impl Providers {
         type_name: &str,
     ) -> Result<Option<Block>, DriverError> {
         let Some(served) = self.cached_types(provider).transpose()? else { return Ok(None) };
-        let found = if is_data { served.data(type_name)? } else { served.resource(type_name)? };
-        Ok(found.map(|found| found.schema.block.clone()))
+        let kind = if is_data { served.data(type_name)? } else { served.resource(type_name)? };
+        Ok(kind.map(|kind| kind.schema.block.clone()))
     }
 
     /// The schema of the configuration of a provider that is prepared.
@@ -82,15 +82,15 @@ impl Providers {
     /// Fetches the schemas of providers. [`Providers::preparation_error`] returns the errors.
     pub async fn prepare(&self, preparation: Preparation<'_>) {
         let Preparation { namespace, version, needed, current, configurations } = preparation;
-        lock(&self.current).extend(current.iter().map(|one| (one.name.clone(), Arc::clone(one))));
+        lock(&self.current).extend(current.iter().map(|provider| (provider.name.clone(), Arc::clone(provider))));
         if let Some(namespace) = namespace {
             let outdated =
                 self.set_configurations(namespace, NamespaceConfigurations { version, uses: configurations.to_vec() });
             // A recorded object may still use an old configuration; its process is then restarted.
             outdated.iter().for_each(|used| self.sessions.retire(namespace, used));
         }
-        let all: Vec<Arc<Provider>> = needed.iter().map(|provider| self.current(provider)).collect();
-        futures::future::join_all(all.iter().map(|provider| self.served_types(provider))).await;
+        let providers: Vec<Arc<Provider>> = needed.iter().map(|provider| self.current(provider)).collect();
+        futures::future::join_all(providers.iter().map(|provider| self.served_types(provider))).await;
     }
 
     /// The error that prevents the use of a provider.

@@ -52,7 +52,7 @@ impl ProcessMask {
 /// The mask for the output of a process. It is set when the process is configured; before that, the process has no
 /// secrets.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LateMask(Arc<OnceLock<Arc<ProcessMask>>>);
+pub struct LateMask(Arc<OnceLock<Arc<ProcessMask>>>);
 
 impl LateMask {
     pub fn set(&self, mask: &Arc<ProcessMask>) {
@@ -72,9 +72,12 @@ mod tests {
     use super::*;
     use model::Value;
 
+    fn secret(text: String) -> Secrets {
+        Secrets::of([&Value::from(text.as_str()).into_sensitive()])
+    }
+
     #[test]
     fn secrets_of_the_configuration_are_masked_permanently_and_secrets_of_calls_for_a_while() {
-        let secret = |text: String| Secrets::of([&Value::from(text.as_str()).into_sensitive()]);
         let mask = ProcessMask::new(secret("of-the-configuration".into()));
         let late = LateMask::default();
         let output = late.output_mask();

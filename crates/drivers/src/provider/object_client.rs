@@ -28,7 +28,7 @@ use tfprovider::schema::{
 };
 
 /// A configured provider for the calls about one object.
-pub(super) struct ObjectClient<'a> {
+pub struct ObjectClient<'a> {
     /// Sends a stop request at the deadline of the call.
     pub client: Client,
     /// Keeps the process running.
@@ -80,16 +80,16 @@ impl ObjectClient<'_> {
     }
 
     /// Collects the warnings in the diagnostics of a response and returns the first error.
-    pub(super) fn check_diagnostics(&self, diagnostics: Vec<Diagnostic>) -> Result<(), DriverError> {
+    pub fn check_diagnostics(&self, diagnostics: Vec<Diagnostic>) -> Result<(), DriverError> {
         let error = diagnostics::first_error(&diagnostics);
         diagnostics::warnings(diagnostics).into_iter().for_each(|warning| self.context.warnings.add(warning));
         error.map_or(Ok(()), Err)
     }
 
     pub async fn validate(&self, config: &EngineValue) -> Result<model::Diagnostics, DriverError> {
-        let (config, found) = values::coerce_config(&self.kind.schema.block, config);
-        if !found.is_empty() {
-            return Ok(found);
+        let (config, problems) = values::coerce_config(&self.kind.schema.block, config);
+        if !problems.is_empty() {
+            return Ok(problems);
         }
         let config = self.encode(&config)?;
         let response = self.client.validate_resource_config(&self.context.type_name, config).await;
@@ -120,8 +120,8 @@ impl ObjectClient<'_> {
         if answered.is_null() {
             return Err(diagnostics::protocol_error("the provider returned an empty plan"));
         }
-        let found = plan_errors(block, &prior.state, &config, &answered);
-        self.check("produced an invalid plan", &found, answer.legacy_type_system)?;
+        let errors = plan_errors(block, &prior.state, &config, &answered);
+        self.check("produced an invalid plan", &errors, answer.legacy_type_system)?;
         let ignored = request.ignored.as_ref().map_or(&[][..], |ignored| &ignored.changes);
         let planned = match answer.legacy_type_system {
             // Such providers change configured values, for example hash a value that is already the hash.
@@ -139,8 +139,10 @@ impl ObjectClient<'_> {
         let identity = data(answer.identity).filter(|identity| !identity.is_null());
         let identity = identity.map(|identity| self.as_msgpack(identity)).transpose()?;
         let before = prior.private.write_only.as_ref();
-        let fingerprint = || WriteOnlyFingerprint::of(block, &config, ignored, before, &request.entropy);
-        let write_only = self.kind.has_write_only.then(fingerprint);
+        let write_only = self
+            .kind
+            .has_write_only
+            .then(|| WriteOnlyFingerprint::of(block, &config, ignored, before, &request.entropy));
         let write_only_changed = request.prior.is_some() && before.is_some() && before != write_only.as_ref();
         let private = PlanPrivate {
             private: answer.private,
@@ -184,8 +186,8 @@ impl ObjectClient<'_> {
         }
         let before = values::from_model(self.kind.schema.ty(), before, &DynamicTypes::default());
         let before = before.map_err(|error| diagnostics::decode_error("the earlier plan", &error))?;
-        let found = result_errors(&self.kind.schema.block, &before, now);
-        self.check("produced an inconsistent final plan", &found, legacy)
+        let errors = result_errors(&self.kind.schema.block, &before, now);
+        self.check("produced an inconsistent final plan", &errors, legacy)
     }
 
     pub async fn apply(&self, request: ApplyRequest) -> ApplyResponse {
@@ -237,8 +239,9 @@ impl ObjectClient<'_> {
             Err(error) => return ApplyResponse { outcome_unknown: true, ..failed_response(error) },
         };
         if state.is_null() {
-            let missing = || diagnostics::protocol_error("the provider returned no object and reported no error");
-            return failed_response(error.unwrap_or_else(missing));
+            return failed_response(error.unwrap_or_else(|| {
+                diagnostics::protocol_error("the provider returned no object and reported no error")
+            }));
         }
         let known = state.unknown_as_null();
         if error.is_none() && !state.is_wholly_known() {
@@ -246,9 +249,9 @@ impl ObjectClient<'_> {
         }
         if error.is_none() {
             let planned = msgpack::decode(&plan.state, self.kind.schema.ty());
-            let found = planned.map(|planned| result_errors(block, &planned, &known)).unwrap_or_default();
+            let errors = planned.map(|planned| result_errors(block, &planned, &known)).unwrap_or_default();
             let legacy = plan.legacy || answer.legacy_type_system;
-            error = self.check("produced an inconsistent result after apply", &found, legacy).err();
+            error = self.check("produced an inconsistent result after apply", &errors, legacy).err();
         }
         // Providers with the legacy SDK return the prior state without its private data if an update fails.
         let private = match answer.private.is_empty() && known == prior.state {
@@ -395,9 +398,9 @@ impl ObjectClient<'_> {
         let Some(IdentityType { ty, .. }) = &self.kind.identity else {
             return Err(arguments::no_identity(self.context));
         };
-        let (value, mut found) = values::convert(ty, identity);
-        if !found.is_empty() {
-            let first = found.swap_remove(0);
+        let (value, mut problems) = values::convert(ty, identity);
+        if !problems.is_empty() {
+            let first = problems.swap_remove(0);
             let place = first.path.map_or_else(String::new, |path| format!("{path}: "));
             let message = format!("the identity is not valid: {place}{}", first.summary);
             return Err(DriverError { kind: ErrorKind::InvalidConfig, message, path: None, hint: first.hint });
@@ -413,8 +416,8 @@ impl ObjectClient<'_> {
         let answer = answer.map_err(|error| diagnostics::call_error(&error))?;
         self.check_diagnostics(answer.diagnostics)?;
         reject_deferred(answer.deferred.is_some())?;
-        let mut found = answer.objects.into_iter().filter(|object| *object.type_name == *self.context.type_name);
-        let (Some(object), None) = (found.next(), found.next()) else {
+        let mut objects = answer.objects.into_iter().filter(|object| *object.type_name == *self.context.type_name);
+        let (Some(object), None) = (objects.next(), objects.next()) else {
             return Err(diagnostics::protocol_error(format!(
                 "the provider did not import exactly one `{}`",
                 self.context.type_name
@@ -442,7 +445,7 @@ impl ObjectClient<'_> {
     }
 
     /// Converts an object to the engine's form.
-    pub(super) fn state(
+    pub fn state(
         &self,
         state: &Value,
         private: Vec<u8>,
@@ -470,17 +473,17 @@ impl ObjectClient<'_> {
         })
     }
 
-    pub(super) fn conform_config(&self, config: &EngineValue) -> Result<Value, DriverError> {
-        let (config, mut found) = values::coerce_validated(&self.kind.schema.block, config);
-        if found.is_empty() {
+    pub fn conform_config(&self, config: &EngineValue) -> Result<Value, DriverError> {
+        let (config, mut problems) = values::coerce_validated(&self.kind.schema.block, config);
+        if problems.is_empty() {
             return Ok(config);
         }
-        let first = found.swap_remove(0);
+        let first = problems.swap_remove(0);
         Err(DriverError { kind: ErrorKind::InvalidConfig, message: first.summary, path: first.path, hint: first.hint })
     }
 
-    fn check(&self, what: &str, found: &[Error], legacy: bool) -> Result<(), DriverError> {
-        let Some(error) = diagnostics::value_errors(what, found) else { return Ok(()) };
+    fn check(&self, what: &str, errors: &[Error], legacy: bool) -> Result<(), DriverError> {
+        let Some(error) = diagnostics::value_errors(what, errors) else { return Ok(()) };
         if legacy {
             // Providers with the legacy SDK cannot distinguish null from an empty value.
             tracing::debug!(address = &*self.context.address, "ignored for the legacy SDK: {}", error.message);
@@ -489,17 +492,17 @@ impl ObjectClient<'_> {
         Err(error)
     }
 
-    pub(super) fn encode(&self, value: &Value) -> Result<DynamicValue, DriverError> {
+    pub fn encode(&self, value: &Value) -> Result<DynamicValue, DriverError> {
         DynamicValue::of(value, self.kind.schema.ty()).map_err(|error| diagnostics::decode_error("a value", &error))
     }
 
-    pub(super) fn decode(&self, value: &DynamicValue, what: &str) -> Result<Value, DriverError> {
+    pub fn decode(&self, value: &DynamicValue, what: &str) -> Result<Value, DriverError> {
         value.value(self.kind.schema.ty()).map_err(|error| diagnostics::decode_error(what, &error))
     }
 }
 
 /// The identity in a message.
-pub(super) fn data(identity: Option<Identity>) -> Option<DynamicValue> {
+pub fn data(identity: Option<Identity>) -> Option<DynamicValue> {
     identity?.data
 }
 
@@ -515,7 +518,7 @@ fn with_ignored(block: &Block, planned: &Value, prior: &Value, ignored: &[Ignore
 }
 
 /// Purlin does not allow providers to defer objects.
-pub(super) fn reject_deferred(deferred: bool) -> Result<(), DriverError> {
+pub fn reject_deferred(deferred: bool) -> Result<(), DriverError> {
     if deferred {
         Err(diagnostics::protocol_error("the provider deferred the object, which Purlin does not support"))
     } else {

@@ -21,7 +21,7 @@ const WHOLE: u8 = 1;
 
 /// The private data of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ObjectPrivate {
+pub struct ObjectPrivate {
     /// The provider's own bytes.
     pub private: Vec<u8>,
     /// The types of the dynamic values in the state.
@@ -34,7 +34,7 @@ pub(super) struct ObjectPrivate {
 
 /// Detects changes of write-only arguments, which no plan shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct WriteOnlyFingerprint {
+pub struct WriteOnlyFingerprint {
     /// Random for each object, so that the same secret has different fingerprints.
     salt: String,
     /// By the paths of the arguments that are set.
@@ -46,8 +46,10 @@ impl WriteOnlyFingerprint {
     /// paths, it is that of the object, because the configuration has the recorded values there, which are null.
     pub fn of(block: &Block, config: &Value, ignored: &[IgnoredChange], before: Option<&Self>, entropy: &[u8]) -> Self {
         let salt = before.map_or_else(|| BASE64_STANDARD.encode(entropy), |before| before.salt.clone());
-        let is_ignored = |path: &Path| ignored.iter().any(|change| change.covers(path));
-        let kept = before.into_iter().flat_map(|before| &before.arguments).filter(|(path, _)| is_ignored(path));
+        let kept = before
+            .into_iter()
+            .flat_map(|before| &before.arguments)
+            .filter(|(path, _)| ignored.iter().any(|change| change.covers(path)));
         let set = write_only_fingerprints(block, config, salt.as_bytes()).into_iter();
         let set = set.map(|(path, print)| (values::path(&path), BASE64_STANDARD.encode(&print[..16])));
         Self { arguments: kept.map(|(path, print)| (path.clone(), print.clone())).chain(set).collect(), salt }
@@ -56,7 +58,7 @@ impl WriteOnlyFingerprint {
 
 /// The private data of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct PlanPrivate {
+pub struct PlanPrivate {
     /// The provider's own bytes.
     pub private: Vec<u8>,
     /// The planned state as encoded by the provider, since unknown values may carry refinements.
@@ -141,11 +143,10 @@ impl ObjectPrivate {
 impl PlanPrivate {
     /// As bytes.
     pub fn encode(&self) -> Arc<[u8]> {
-        let encode = |bytes: &Vec<u8>| BASE64_STANDARD.encode(bytes);
         text(&PlanPrivateJson {
-            private: encode(&self.private),
-            state: encode(&self.state),
-            identity: self.identity.as_ref().map(encode),
+            private: BASE64_STANDARD.encode(&self.private),
+            state: BASE64_STANDARD.encode(&self.state),
+            identity: self.identity.as_ref().map(|identity| BASE64_STANDARD.encode(identity)),
             legacy: self.legacy,
             write_only: self.write_only.clone(),
         })

@@ -31,8 +31,13 @@ impl Reattach {
     }
 
     /// The listening address of a provider; `None` if Purlin must start it.
-    pub(super) fn target(&self, provider: &Provider) -> Option<&ReattachTarget> {
+    pub(crate) fn target(&self, provider: &Provider) -> Option<&ReattachTarget> {
         self.0.get(plain(&provider.source))
+    }
+
+    /// Whether the user has started the provider with this address.
+    pub fn has(&self, source: &str) -> bool {
+        self.0.contains_key(plain(source))
     }
 }
 
@@ -44,14 +49,15 @@ fn plain(address: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn provider(source: &str) -> Provider {
+        serde_json::from_value(serde_json::json!({"name": "cloud", "source": source})).unwrap()
+    }
+
     #[test]
     fn an_address_matches_with_either_default_registry() {
         let text = r#"{"registry.terraform.io/acme/cloud":{"Protocol":"grpc","ProtocolVersion":6,"Pid":7,"Test":true,
             "Addr":{"Network":"unix","String":"/tmp/plugin1"}}}"#;
         let reattach = Reattach::parse(text).unwrap();
-        let provider = |source: &str| -> Provider {
-            serde_json::from_value(serde_json::json!({"name": "cloud", "source": source})).unwrap()
-        };
         assert!(reattach.target(&provider("registry.opentofu.org/acme/cloud")).is_some());
         assert!(reattach.target(&provider("registry.terraform.io/acme/cloud")).is_some());
         assert!(reattach.target(&provider("registry.example.com/acme/cloud")).is_none());

@@ -67,7 +67,7 @@ struct RunnerState {
 }
 
 /// A provider to start in a Pod.
-pub(super) struct PodRequest {
+pub struct PodRequest {
     pub runner: Arc<PodRunner>,
     /// The name of the provider configuration.
     pub configuration: Arc<str>,
@@ -79,6 +79,12 @@ pub(super) struct PodRequest {
     pub environment: BTreeMap<String, String>,
     /// The memory limit of the provider in bytes, if it has one.
     pub memory: Option<u64>,
+}
+
+impl PodRequest {
+    fn start_error(&self, why: StartError) -> PluginError {
+        PluginError::Start { provider: self.launch.name.clone(), why }
+    }
 }
 
 struct StartingPod {
@@ -119,7 +125,7 @@ impl RunnerPods {
 
     /// Returns the provider of a key, which is not configured yet. The first call for a Pod waits for `limit`; after that the
     /// error says what the start waits for, and the start goes on.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         self: &Arc<Self>,
         key: &PoolKey,
         request: PodRequest,
@@ -212,8 +218,8 @@ impl RunnerPods {
     /// Removes a start, unless the key belongs to another one.
     fn forget(&self, key: &PoolKey, starting: &Weak<StartingPod>) {
         let mut state = lock(&self.state);
-        let is_known = |known: &Arc<StartingPod>| std::ptr::eq(Arc::as_ptr(known), starting.as_ptr());
-        let forgotten = if state.starting.get(key).is_some_and(is_known) { state.starting.remove(key) } else { None };
+        let is_same = state.starting.get(key).is_some_and(|known| std::ptr::eq(Arc::as_ptr(known), starting.as_ptr()));
+        let forgotten = if is_same { state.starting.remove(key) } else { None };
         // Its drop may end a provider.
         drop(state);
         drop(forgotten);
@@ -251,7 +257,7 @@ impl RunnerPods {
     }
 
     /// Waits until starts have ended, and returns their namespaces.
-    pub(super) async fn ready(&self) -> BTreeSet<Arc<str>> {
+    pub(crate) async fn ready(&self) -> BTreeSet<Arc<str>> {
         loop {
             let ready = std::mem::take(&mut *lock(&self.ready));
             if !ready.is_empty() {
@@ -262,14 +268,14 @@ impl RunnerPods {
     }
 
     /// Ends the start for a configuration that is outdated.
-    pub(super) fn abandon(&self, key: &PoolKey) {
+    pub(crate) fn abandon(&self, key: &PoolKey) {
         if let Some(starting) = lock(&self.state).starting.remove(key) {
             starting.abandoned.notify_one();
         }
     }
 
     /// Ends all starts, and waits until the Pods of ended providers are deleted. No Pod is created afterwards.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let starting = {
             let mut state = lock(&self.state);
             state.closing = true;
@@ -278,8 +284,8 @@ impl RunnerPods {
         starting.values().for_each(|starting| starting.abandoned.notify_one());
         drop(starting);
         let mut tasks = std::mem::take(&mut *lock(&self.tasks));
-        let all = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(CLOSE_LIMIT, all).await.is_err() {
+        let tasks_end = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(CLOSE_LIMIT, tasks_end).await.is_err() {
             tracing::warn!("could not delete the Pods of all providers in time; they end by themselves");
         }
     }

@@ -1,15 +1,16 @@
 //! The types of a provider, with the schemas of the engine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cty::{Error, Type};
 
 use model::AttributeType;
-use tfprovider::plugin::{IdentityAttribute, IdentitySchema};
+use tfprovider::plugin::IdentitySchema;
 use tfprovider::schema::{Attribute, Block, NestedBlock, Nesting, Schema, Shape};
 
 #[derive(Debug)]
-pub(super) struct ResourceType {
+pub struct ResourceType {
     /// The schema for encoding and decoding values.
     pub schema: Schema,
     /// The top-level schema for the engine.
@@ -43,57 +44,62 @@ impl ResourceType {
 
 impl IdentityType {
     fn new(source: &IdentitySchema) -> Result<Self, Error> {
-        let attribute = |attribute: &IdentityAttribute| {
-            Ok((attribute.name.as_str().into(), Type::from_json(&attribute.r#type)?.without_optional()))
-        };
-        let attributes: Vec<(Arc<str>, Type)> =
-            source.attributes.iter().map(attribute).collect::<Result<_, Error>>()?;
-        let required = source.attributes.iter().filter(|attribute| attribute.required_for_import);
-        let required = required.map(|attribute| attribute.name.as_str().into()).collect();
+        let mut attributes: Vec<(Arc<str>, Type)> = Vec::new();
+        let mut required = Vec::new();
+        for attribute in &source.attributes {
+            let name: Arc<str> = attribute.name.as_str().into();
+            if attribute.required_for_import {
+                required.push(name.clone());
+            }
+            attributes.push((name, Type::from_json(&attribute.r#type)?.without_optional()));
+        }
         Ok(Self { version: source.version, ty: Type::object(attributes), required })
     }
 }
 
 /// The top-level attributes and blocks, with the types of what is in them.
 fn outline(schema: &Schema) -> model::Schema {
-    let attribute = |(name, attribute): (&Arc<str>, &Attribute)| {
-        let outlined = model::Attribute {
-            kind: kind(attribute),
-            required: attribute.required,
-            optional: attribute.optional,
-            computed: attribute.computed,
-            sensitive: attribute.sensitive,
-            observed_in: None,
-            description: attribute.description.to_string(),
-        };
-        (name.clone(), outlined)
-    };
-    let nested = |(name, nested): (&Arc<str>, &NestedBlock)| {
-        let outlined = model::Attribute {
-            kind: nested_kind(nested.nesting, block_kind(&nested.block)),
-            required: false,
-            optional: true,
-            computed: false,
-            sensitive: false,
-            observed_in: None,
-            description: nested.block.description.to_string(),
-        };
-        (name.clone(), outlined)
-    };
-    let attributes = schema.block.attributes().iter().map(attribute);
-    model::Schema {
-        version: schema.version.max(0).unsigned_abs(),
-        attributes: attributes.chain(schema.block.blocks().iter().map(nested)).collect(),
-        converted_by_driver: true,
+    let mut attributes = BTreeMap::new();
+    for (name, attribute) in schema.block.attributes() {
+        attributes.insert(name.clone(), attribute_outline(attribute));
+    }
+    for (name, nested) in schema.block.blocks() {
+        attributes.insert(name.clone(), block_outline(nested));
+    }
+    model::Schema { version: schema.version.max(0).unsigned_abs(), attributes, converted_by_driver: true }
+}
+
+fn attribute_outline(attribute: &Attribute) -> model::Attribute {
+    model::Attribute {
+        kind: kind(attribute),
+        required: attribute.required,
+        optional: attribute.optional,
+        computed: attribute.computed,
+        sensitive: attribute.sensitive,
+        observed_in: None,
+        description: attribute.description.to_string(),
+    }
+}
+
+fn block_outline(nested: &NestedBlock) -> model::Attribute {
+    model::Attribute {
+        kind: nested_kind(nested.nesting, block_kind(&nested.block)),
+        required: false,
+        optional: true,
+        computed: false,
+        sensitive: false,
+        observed_in: None,
+        description: nested.block.description.to_string(),
     }
 }
 
 fn block_kind(block: &Block) -> AttributeType {
     let attributes = block.attributes().iter().map(|(name, attribute)| (name.clone(), kind(attribute)));
-    let nested = |(name, nested): (&Arc<str>, &NestedBlock)| {
-        (name.clone(), nested_kind(nested.nesting, block_kind(&nested.block)))
-    };
-    AttributeType::Object(attributes.chain(block.blocks().iter().map(nested)).collect())
+    let blocks = block
+        .blocks()
+        .iter()
+        .map(|(name, nested)| (name.clone(), nested_kind(nested.nesting, block_kind(&nested.block))));
+    AttributeType::Object(attributes.chain(blocks).collect())
 }
 
 fn kind(attribute: &Attribute) -> AttributeType {

@@ -3,8 +3,6 @@
 //! The protocol cannot ask which object a call created. A found object therefore counts only if no planned value
 //! contradicts the one that was read.
 
-use std::sync::Arc;
-
 use cty::{Type, msgpack};
 
 use super::object_client::ObjectClient;
@@ -20,18 +18,15 @@ impl ObjectClient<'_> {
         (request, import): (&ApplyRequest, Option<&ImportRequest>),
     ) -> Result<SearchResult, DriverError> {
         let planned = request.planned.clone().unwrap_or_default();
-        let found = |object: ObjectState| {
-            let value = with_planned(&planned, object.value);
-            SearchResult::Found(ObjectState { value, ..object })
-        };
         if let Some(import) = import {
-            return Ok(self.import(import).await?.map_or(SearchResult::Missing, found));
+            let object = self.import(import).await?;
+            return Ok(object.map_or(SearchResult::Missing, |object| found(&planned, object)));
         }
         let mut result = SearchResult::Unknown(None);
         for candidate in self.import_requests(&planned, &request.private) {
             match self.import(&candidate).await {
                 Ok(Some(object)) => match first_difference(&planned, &object.value) {
-                    None => return Ok(found(object)),
+                    None => return Ok(found(&planned, object)),
                     Some(path) => result = SearchResult::Differs(candidate, path),
                 },
                 // An ID may only have another form than expected.
@@ -54,14 +49,13 @@ impl ObjectClient<'_> {
         if let Some(identity) = self.planned_identity(private).or_else(|| self.configured_identity(planned)) {
             return vec![ImportRequest::Identity(identity)];
         }
-        let known = |value: &Value, name: &str| Some(value.get(name)?.unmarked().as_str()?.to_owned());
-        if let Some(id) = known(planned, "id") {
+        if let Some(id) = known_text(planned, "id") {
             return vec![ImportRequest::Id(id.into())];
         }
         let metadata = planned.at(&Path::default().name("metadata").index(0));
-        let named = metadata.as_ref().filter(|metadata| known(metadata, "name").is_some()).unwrap_or(planned);
-        let Some(name) = known(named, "name") else { return Vec::new() };
-        let with_namespace = known(named, "namespace").map(|namespace| format!("{namespace}/{name}"));
+        let named = metadata.as_ref().filter(|metadata| known_text(metadata, "name").is_some()).unwrap_or(planned);
+        let Some(name) = known_text(named, "name") else { return Vec::new() };
+        let with_namespace = known_text(named, "namespace").map(|namespace| format!("{namespace}/{name}"));
         with_namespace.into_iter().chain([name]).map(|id| ImportRequest::Id(id.into())).collect()
     }
 
@@ -76,46 +70,55 @@ impl ObjectClient<'_> {
     /// The identity if the planned object has all attributes that an import requires.
     fn configured_identity(&self, planned: &Value) -> Option<Value> {
         let identity = self.kind.identity.as_ref().filter(|identity| !identity.required.is_empty())?;
-        let known = |name: &str| {
-            let value = planned.get(name)?.without_marks();
-            (!value.has_unknown() && !matches!(value, Value::Null)).then_some(value)
-        };
-        if !identity.required.iter().all(|name| known(name).is_some()) {
+        if !identity.required.iter().all(|name| known_value(planned, name).is_some()) {
             return None;
         }
         let Type::Object(object) = &identity.ty else { return None };
-        Some(Value::map(object.attributes.keys().filter_map(|name| Some((name.clone(), known(name)?)))))
+        Some(Value::map(object.attributes.keys().filter_map(|name| Some((name.clone(), known_value(planned, name)?)))))
     }
+}
+
+fn found(planned: &Value, object: ObjectState) -> SearchResult {
+    let value = with_planned(planned, object.value);
+    SearchResult::Found(ObjectState { value, ..object })
+}
+
+fn known_text(value: &Value, name: &str) -> Option<String> {
+    Some(value.get(name)?.unmarked().as_str()?.to_owned())
+}
+
+fn known_value(planned: &Value, name: &str) -> Option<Value> {
+    let value = planned.get(name)?.without_marks();
+    (!value.has_unknown() && !matches!(value, Value::Null)).then_some(value)
 }
 
 /// The first planned value that contradicts the object. Values that only the provider knows do not, and neither do
 /// arguments that an import does not read, which are null or empty.
-fn first_difference(planned: &Value, found: &Value) -> Option<Path> {
-    let first = planned.differences(found).into_iter().find(|path| {
+fn first_difference(planned: &Value, actual: &Value) -> Option<Path> {
+    let first = planned.differences(actual).into_iter().find(|path| {
         let planned = planned.at(path).unwrap_or_default();
-        let is_read = !found.at(path).is_none_or(|found| is_empty(&found));
+        let is_read = !actual.at(path).is_none_or(|value| is_empty(&value));
         is_read && !planned.has_unknown() && !matches!(planned.unmarked(), Value::Null)
     });
-    first.map(|path| visible::path(path, &[planned, found]))
+    first.map(|path| visible::path(path, &[planned, actual]))
 }
 
 /// The object with the planned values of the arguments that an import does not read. Without them, the next plan would
 /// update or even replace the object that was just created.
-fn with_planned(planned: &Value, found: Value) -> Value {
-    match (planned, &found) {
-        (Value::Unknown, _) => found,
+fn with_planned(planned: &Value, actual: Value) -> Value {
+    match (planned, &actual) {
+        (Value::Unknown, _) => actual,
         (Value::Map(planned), Value::Map(read)) => {
-            let merged = |(name, value): (&Arc<str>, &Value)| match planned.get(name) {
+            Value::map(read.iter().map(|(name, value)| match planned.get(name) {
                 Some(planned) => (name.clone(), with_planned(planned, value.clone())),
                 None => (name.clone(), value.clone()),
-            };
-            Value::map(read.iter().map(merged))
+            }))
         }
         (Value::List(planned), Value::List(read)) if planned.len() == read.len() => {
             Value::list(planned.iter().zip(read.iter()).map(|(planned, value)| with_planned(planned, value.clone())))
         }
-        _ if is_empty(&found) && !planned.has_unknown() => planned.clone(),
-        _ => found,
+        _ if is_empty(&actual) && !planned.has_unknown() => planned.clone(),
+        _ => actual,
     }
 }
 

@@ -8,12 +8,12 @@ use super::schema::ResourceType;
 use crate::ProviderInfo;
 use model::DriverError;
 use process::lock;
-use tfprovider::plugin::{IdentitySchema, ProviderSchema};
+use tfprovider::plugin::{Function, IdentitySchema, ProviderSchema};
 use tfprovider::schema::Block;
 
 /// The schemas of a provider. The schema of a type is converted on first use, since large providers have a thousand.
 #[derive(Debug)]
-pub(super) struct ServedTypes {
+pub struct ServedTypes {
     schema: ProviderSchema,
     identities: BTreeMap<String, IdentitySchema>,
     configuration: Block,
@@ -57,8 +57,8 @@ impl ServedTypes {
 
     /// The schema of `provider_meta`; `None` if the provider has none.
     pub fn provider_meta(&self) -> Result<Option<Block>, DriverError> {
-        let found = self.schema.provider_meta().map_err(|error| diagnostics::protocol_error(error.to_string()))?;
-        Ok(found.map(|schema| schema.block))
+        let schema = self.schema.provider_meta().map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        Ok(schema.map(|schema| schema.block))
     }
 
     /// Whether each process must receive a schema call before any other call.
@@ -72,6 +72,11 @@ impl ServedTypes {
             true => self.schema.data_source_types().map(str::to_owned).collect(),
             false => self.schema.resource_types().map(str::to_owned).collect(),
         }
+    }
+
+    /// A function; `None` if it does not exist.
+    pub fn function(&self, name: &str) -> Result<Option<Function>, DriverError> {
+        self.schema.function(name).map_err(|error| diagnostics::protocol_error(error.to_string()))
     }
 
     /// A resource type; `None` if it does not exist.

@@ -1,6 +1,6 @@
 //! Runs providers, with one process for each configuration in each namespace.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 
 use super::diagnostics;
 use super::mask::{LateMask, ProcessMask};
-use super::program::program;
 use super::reattach::Reattach;
 use super::runners::{PodRequest, RunnerPods};
 use super::served_types::ServedTypes;
@@ -20,7 +19,7 @@ use crate::ProviderInfo;
 use crate::masked::redacted;
 use model::{Diagnostics, DriverError, ErrorKind, Package, PodRunner, Provider, ProviderUse, Secrets};
 use process::{Clock, lock};
-use tfprovider::install::{InstalledProvider, Installer};
+use tfprovider::install::{self, InstalledProvider, Installer, Requirement};
 use tfprovider::plugin::{
     CURRENT_EXE, Client, Diagnostic, DynamicValue, Launch, Lease, Limits, Observer, PluginError, Pool, PoolKey,
     PoolOptions, Protocol, Sandbox, StartError, launcher, remote,
@@ -34,6 +33,8 @@ pub struct ProviderOptions {
     /// The working directory; `None` for a separate directory for each provider.
     pub working_directory: Option<PathBuf>,
     pub installer: Arc<Installer>,
+    /// Whether providers get all environment variables of this process, as those of Terraform do.
+    pub inherits_environment: bool,
     /// How providers are configured.
     pub configuration: ConfigurationMode,
     pub confinement: Confinement,
@@ -111,6 +112,7 @@ impl ProviderOptions {
         Self {
             working_directory: None,
             installer,
+            inherits_environment: false,
             configuration,
             confinement: Confinement::Nothing,
             reattach,
@@ -123,7 +125,7 @@ impl ProviderOptions {
     }
 }
 
-pub(super) struct Sessions {
+pub struct Sessions {
     options: ProviderOptions,
     pool: Arc<Pool>,
     /// The secrets that each process must not reveal.
@@ -145,6 +147,10 @@ impl Sessions {
         upkeep.spawn(async move { kept.maintain().await });
         upkeep.spawn(async move { spared.maintain(&used).await });
         Self { options, pool, masks: Mutex::default(), warned: Mutex::default(), spares, _upkeep: upkeep }
+    }
+
+    pub fn options(&self) -> &ProviderOptions {
+        &self.options
     }
 
     /// Fetches the schema of a provider. This needs no configuration, so the process is kept for the first
@@ -191,19 +197,18 @@ impl Sessions {
         let key = key(namespace, used);
         let mask = self.mask(&key, used, served);
         let start = async || {
-            let not_configured = |error: DriverError| {
-                let DriverError { message: why, hint, .. } = redacted(&mask.secrets(), error);
-                PluginError::NotConfigured { why, hint }
-            };
-            let configuration = self.configuration(used, served).map_err(not_configured)?;
+            let configuration = self.configuration(used, served).map_err(|error| not_configured(&mask, error))?;
             let client = match self.runner(used) {
                 Some((pods, runner)) => {
-                    let request = self.pod_request(used, runner, &mask).await.map_err(not_configured)?;
+                    let request =
+                        self.pod_request(used, runner, &mask).await.map_err(|error| not_configured(&mask, error))?;
                     Some(pods.start(&key, request, self.options.pool.max_wait).await?)
                 }
                 None => None,
             };
-            self.configure(&key, used, served, &mask, (client, configuration)).await.map_err(not_configured)
+            self.configure(&key, used, served, &mask, (client, configuration))
+                .await
+                .map_err(|error| not_configured(&mask, error))
         };
         // A Pod uses the memory of its namespace.
         let memory = self.runner(used).map_or(self.limits(&used.provider).memory, |_| Some(0));
@@ -279,14 +284,14 @@ impl Sessions {
 
     /// The provider configuration in the form in which the provider gets it.
     fn configuration(&self, used: &ProviderUse, served: &ServedTypes) -> Result<DynamicValue, DriverError> {
-        let (configuration, mut found) = match self.options.configuration {
+        let (configuration, mut problems) = match self.options.configuration {
             ConfigurationMode::Ignore => (served.configuration().empty(), Vec::new()),
             ConfigurationMode::Configure | ConfigurationMode::Check => {
                 values::coerce_config(served.configuration(), &used.configuration)
             }
         };
-        if !found.is_empty() {
-            let first = found.swap_remove(0);
+        if !problems.is_empty() {
+            let first = problems.swap_remove(0);
             let place = path_prefix(first.path.as_ref());
             let message = format!("the provider configuration `{}` is not valid: {place}{}", used.name, first.summary);
             return Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: first.hint });
@@ -394,16 +399,21 @@ impl Sessions {
         launch.limits = self.limits(provider);
         launch.mask = mask.output_mask();
         launch.observer = Arc::clone(&self.options.observer);
-        launch.environment = provider
-            .environment
-            .iter()
-            .filter_map(|(name, value)| {
-                let value = value.as_deref().map(str::to_owned).or_else(|| std::env::var(&**name).ok())?;
-                Some((name.to_string(), value))
-            })
-            .collect();
+        launch.environment = self.environment(provider);
         let client = Client::start(&launch).await.map_err(|error| unavailable(&error))?;
         Ok((client, Some(installed)))
+    }
+
+    /// The variables of a process, besides those that every provider gets.
+    fn environment(&self, provider: &Provider) -> BTreeMap<String, String> {
+        let inherited = std::env::vars_os()
+            .filter(|_| self.options.inherits_environment)
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let declared = provider.environment.iter().filter_map(|(name, value)| {
+            let value = value.as_deref().map(str::to_owned).or_else(|| std::env::var(&**name).ok())?;
+            Some((name.to_string(), value))
+        });
+        inherited.chain(declared).collect()
     }
 
     /// What a Pod of the provider runs.
@@ -460,18 +470,22 @@ impl Sessions {
     }
 }
 
+fn not_configured(mask: &ProcessMask, error: DriverError) -> PluginError {
+    let DriverError { message: why, hint, .. } = redacted(&mask.secrets(), error);
+    PluginError::NotConfigured { why, hint }
+}
+
 /// The file system access of a confined provider: the common files, its own package, and the files in its Provider.
 fn reachable(confine: &Sandbox, provider: &Provider, program: &Path) -> Sandbox {
-    let mut all = confine.clone();
-    let is_whole = |path: &str| Path::new(path) == program;
-    if !matches!(&provider.package, Package::Path(path) if is_whole(path)) {
-        all.read.extend(program.parent().map(Path::to_owned));
+    let mut sandbox = confine.clone();
+    if !matches!(&provider.package, Package::Path(path) if Path::new(&**path) == program) {
+        sandbox.read.extend(program.parent().map(Path::to_owned));
     }
-    let ours = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter_map(std::env::var_os);
-    all.read.extend(ours.map(PathBuf::from));
-    all.read.extend(provider.files.read.iter().map(|path| PathBuf::from(&**path)));
-    all.write.extend(provider.files.write.iter().map(|path| PathBuf::from(&**path)));
-    all
+    let certificates = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter_map(std::env::var_os);
+    sandbox.read.extend(certificates.map(PathBuf::from));
+    sandbox.read.extend(provider.files.read.iter().map(|path| PathBuf::from(&**path)));
+    sandbox.write.extend(provider.files.write.iter().map(|path| PathBuf::from(&**path)));
+    sandbox
 }
 
 fn no_sandbox(provider: &Provider) -> DriverError {
@@ -509,4 +523,37 @@ fn unavailable(error: &PluginError) -> DriverError {
         _ => ErrorKind::Unavailable,
     };
     DriverError { kind, ..diagnostics::call_error(error) }
+}
+
+/// What to install for a provider.
+pub fn requirement(provider: &Provider) -> Requirement {
+    let package = match &provider.package {
+        Package::Registry => install::Package::Registry,
+        Package::Path(path) => install::Package::Path(path.clone()),
+        Package::FilesystemMirror(root) => install::Package::FilesystemMirror(root.clone()),
+        Package::NetworkMirror(url) => install::Package::NetworkMirror(url.clone()),
+        Package::OciMirror(template) => install::Package::OciMirror(template.clone()),
+    };
+    Requirement {
+        name: provider.name.clone(),
+        source: provider.source.clone(),
+        version: provider.version.clone(),
+        package,
+        checksums: provider.checksums.clone(),
+    }
+}
+
+/// Returns the package of a provider and installs it if needed.
+pub async fn program(installer: &Installer, provider: &Provider) -> Result<InstalledProvider, DriverError> {
+    let installed = installer.install_and_lock(&requirement(provider)).await.map_err(|error| {
+        let field = error.field.map_or_else(String::new, |field| format!("{field}: "));
+        let message =
+            format!("the program of the provider `{}` is not available: {field}{}", provider.name, error.message);
+        // All installation errors are retried in the same way, since no object was changed.
+        DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: error.hint }
+    })?;
+    for warning in &installed.warnings {
+        tracing::warn!(provider = &*provider.name, "{warning}");
+    }
+    Ok(installed)
 }

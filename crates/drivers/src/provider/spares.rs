@@ -19,7 +19,7 @@ use tfprovider::plugin::{Client, Place, Pool};
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// At most one process for each provider.
-pub(super) struct Spares {
+pub struct Spares {
     idle: Duration,
     clock: Arc<dyn Clock>,
     state: Mutex<SparePool>,
@@ -50,7 +50,7 @@ impl Spares {
     pub async fn keep(&self, provider: Arc<Provider>, client: Client, mask: LateMask, place: Place) {
         let older = {
             let mut state = lock(&self.state);
-            let mut older = take_if(&mut state.spares, |one| one.provider.name == provider.name);
+            let mut older = take_if(&mut state.spares, |spare| spare.provider.name == provider.name);
             let spare = Spare { provider, client, mask, since: self.clock.now(), _place: place };
             match state.closing {
                 true => older.push(spare),
@@ -63,12 +63,12 @@ impl Spares {
 
     /// Takes a running process of exactly this provider, with the mask of its output.
     pub fn take(&self, provider: &Provider) -> Option<(Client, LateMask)> {
-        let taken = take_if(&mut lock(&self.state).spares, |one| *one.provider == *provider);
-        taken.into_iter().find(|one| one.client.is_alive()).map(|one| (one.client, one.mask))
+        let taken = take_if(&mut lock(&self.state).spares, |spare| *spare.provider == *provider);
+        taken.into_iter().find(|spare| spare.client.is_alive()).map(|spare| (spare.client, spare.mask))
     }
 
     pub fn processes(&self) -> Vec<Client> {
-        lock(&self.state).spares.iter().map(|one| one.client.clone()).collect()
+        lock(&self.state).spares.iter().map(|spare| spare.client.clone()).collect()
     }
 
     /// Ends idle processes while it is polled: all of them if a process of the pool needs a place.
@@ -77,8 +77,8 @@ impl Spares {
             tokio::select! {
                 () = tokio::time::sleep(SWEEP) => self.sweep().await,
                 () = pool.place_shortage() => {
-                    let all = take_if(&mut lock(&self.state).spares, |_| true);
-                    close(all).await;
+                    let spares = take_if(&mut lock(&self.state).spares, |_| true);
+                    close(spares).await;
                 }
             }
         }
@@ -86,27 +86,28 @@ impl Spares {
 
     async fn sweep(&self) {
         let now = self.clock.now();
-        let late =
-            |since: Timestamp| SignedDuration::try_from(self.idle).is_ok_and(|idle| now.duration_since(since) >= idle);
-        let unwanted = take_if(&mut lock(&self.state).spares, |one| late(one.since) || !one.client.is_alive());
+        let idle = SignedDuration::try_from(self.idle).unwrap_or(SignedDuration::MAX);
+        let unwanted = take_if(&mut lock(&self.state).spares, |spare| {
+            now.duration_since(spare.since) >= idle || !spare.client.is_alive()
+        });
         close(unwanted).await;
     }
 
     /// Ends all processes. No process is kept afterwards.
     pub async fn close(&self) {
-        let all = {
+        let spares = {
             let mut state = lock(&self.state);
             state.closing = true;
             take_if(&mut state.spares, |_| true)
         };
-        close(all).await;
+        close(spares).await;
     }
 }
 
 fn take_if(spares: &mut Vec<Spare>, which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
-    spares.extract_if(.., |one| which(one)).collect()
+    spares.extract_if(.., |spare| which(spare)).collect()
 }
 
 async fn close(spares: Vec<Spare>) {
-    futures::future::join_all(spares.iter().map(|one| one.client.close())).await;
+    futures::future::join_all(spares.iter().map(|spare| spare.client.close())).await;
 }

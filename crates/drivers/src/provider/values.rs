@@ -16,20 +16,20 @@ pub use record::{from_model, raw_state, to_model, to_unmarked_model};
 
 /// The path in the engine's form.
 pub fn path(path: &cty::Path) -> Path {
-    let segment = |step: &Step| match step {
+    let segments = path.0.iter().map(|step| match step {
         Step::Name(name) => Segment::Name(name.clone()),
         Step::Index(index) => Segment::Index(*index),
-    };
-    Path(path.0.iter().map(segment).collect())
+    });
+    Path(segments.collect())
 }
 
 /// The path in the form of providers.
 pub fn provider_path(path: &Path) -> cty::Path {
-    let step = |segment: &Segment| match segment {
+    let steps = path.0.iter().map(|segment| match segment {
         Segment::Name(name) => Step::Name(name.clone()),
         Segment::Index(index) => Step::Index(*index),
-    };
-    cty::Path(path.0.iter().map(step).collect())
+    });
+    cty::Path(steps.collect())
 }
 
 #[cfg(test)]

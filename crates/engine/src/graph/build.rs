@@ -11,7 +11,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 use self::objects::ObjectTable;
-use super::ordering::{self, Fallback, Ordering, Part, StepRef};
+use super::ordering::{self, Fallback, Ordering, Part};
 use super::{ActionGraph, EdgeExplanation, EdgeReason, Node, Wait};
 use crate::load::Config;
 use crate::plan::{Plan, RunningStep};
@@ -20,7 +20,8 @@ use model::{Diagnostic, Diagnostics, Operation, Reason, Recorded, Step};
 /// Builds the graph of a plan. `running` steps wait for nothing, and the other steps of their objects wait for them.
 /// The diagnostics are warnings about the fallback of R6 and about cycles in records.
 ///
-/// Only objects in `plan.wants` are desired. The configuration of an object that is being destroyed is ignored.
+/// Only objects with `dependencies` in the plan are desired. The configuration of an object that is being destroyed is
+/// ignored.
 pub fn build(plan: &Plan, config: &Config, recorded: &Recorded, running: &[RunningStep]) -> (ActionGraph, Diagnostics) {
     let mut table = ObjectTable::resources(config, plan);
     // Hooks have no nodes, because they are parts of the steps of their objects.
@@ -48,15 +49,17 @@ fn break_recorded_cycles(table: &mut ObjectTable<'_>) -> Diagnostics {
     for (object, used) in table.objects.iter_mut().zip(used) {
         object.used = used;
     }
-    let warn = |cut: super::recorded_cycles::IgnoredDependency| {
+    let mut diagnostics = Diagnostics::new();
+    for cut in cuts {
         let dependency = table.name(cut.dependency);
         let cycle: Vec<String> = cut.cycle.iter().map(|&at| table.name(at).to_string()).collect();
         let summary = format!("the recorded dependency on {dependency} is ignored because it is part of a cycle");
-        Diagnostic::warning(table.name(cut.dependent), Reason::RecordedCycle, summary)
+        let warning = Diagnostic::warning(table.name(cut.dependent), Reason::RecordedCycle, summary)
             .because(format!("the cycle consists of {}", cycle.join(", ")))
-            .hint("apply the configuration once to rewrite the records")
-    };
-    cuts.into_iter().map(warn).collect()
+            .hint("apply the configuration once to rewrite the records");
+        diagnostics.push(warning);
+    }
+    diagnostics
 }
 
 /// R6: returns the warning for an object without dependents that is destroyed in the usual order, with the cycle that
@@ -88,13 +91,13 @@ fn describe_cycle(cycle: &[(Step, Wait)]) -> String {
 
 /// Creates the nodes and edges. A replaced object has two steps.
 fn split_into_steps(table: &ObjectTable<'_>, ordering: &Ordering) -> ActionGraph {
-    let node = |&of: &StepRef| {
-        let step = table.step(of);
-        let required_by = table.steps[of.object as usize].required_by.filter(|_| of.part == Part::Remove);
-        let families = table.named_families(of.object);
-        Node { is_running: table.is_running(of), required_by: required_by.cloned(), families, step }
-    };
-    let steps = ordering.steps.iter().map(node).collect();
+    let steps = ordering.steps.iter().map(|&of| Node {
+        step: table.step(of),
+        is_running: table.is_running(of),
+        required_by: table.steps[of.object as usize].required_by.filter(|_| of.part == Part::Remove).cloned(),
+        families: table.named_families(of.object),
+    });
+    let steps = steps.collect();
     let mut graph = DiGraph::with_capacity(ordering.nodes + 1, ordering.edges.len() + ordering.steps.len());
     for _ in 0..ordering.nodes {
         graph.add_node(());
@@ -114,13 +117,14 @@ fn add_running_steps(graph: &mut ActionGraph, table: &ObjectTable<'_>, ordering:
     }
     // Junctions are renumbered, because they follow the steps.
     let (first, shift) = (ordering.steps.len(), again.len());
-    let place = |node: NodeIndex| if node.index() < first { node } else { NodeIndex::new(node.index() + shift) };
     let mut moved = DiGraph::with_capacity(graph.graph.node_count() + shift, graph.graph.edge_count());
     for _ in 0..graph.graph.node_count() + shift {
         moved.add_node(());
     }
     for edge in graph.graph.raw_edges() {
-        moved.add_edge(place(edge.source()), place(edge.target()), edge.weight);
+        let [from, to] = [edge.source(), edge.target()]
+            .map(|node| if node.index() < first { node } else { NodeIndex::new(node.index() + shift) });
+        moved.add_edge(from, to, edge.weight);
     }
     for (number, (object, step)) in again.iter().enumerate() {
         let families = table.named_families(*object);
@@ -136,7 +140,7 @@ fn add_running_steps(graph: &mut ActionGraph, table: &ObjectTable<'_>, ordering:
 }
 
 /// Adds the root, which waits for all nodes for which no other node waits.
-pub(super) fn add_root(graph: &mut ActionGraph) {
+pub fn add_root(graph: &mut ActionGraph) {
     let last: Vec<NodeIndex> = graph.graph.externals(Direction::Incoming).collect();
     let root = graph.graph.add_node(());
     for node in last {
@@ -153,12 +157,13 @@ fn validate(graph: &mut ActionGraph) -> Diagnostics {
         return Vec::new();
     }
     let cycle = format!("in a cycle of steps, {}", describe_cycle(&find_cycle(graph, &stuck)));
-    let report = |node: NodeIndex| {
+    let mut diagnostics = Diagnostics::new();
+    for node in graph.nodes().filter(|node| stuck[node.index()]) {
         let step = graph.step(node);
         let summary = format!("the step `{}` cannot be ordered", step.id());
-        Diagnostic::error(&step.address, Reason::InternalError, summary).because(cycle.clone())
-    };
-    let diagnostics = graph.nodes().filter(|node| stuck[node.index()]).map(report).collect();
+        let error = Diagnostic::error(&step.address, Reason::InternalError, summary);
+        diagnostics.push(error.because(cycle.clone()));
+    }
     remove_nodes(graph, &stuck);
     add_root(graph);
     diagnostics
@@ -182,10 +187,6 @@ fn nodes_in_cycles(graph: &ActionGraph) -> Vec<bool> {
 
 /// Finds a cycle among the stuck nodes. Each of them waits for another one, so following the edges leads to a cycle.
 fn find_cycle(graph: &ActionGraph, stuck: &[bool]) -> Vec<(Step, Wait)> {
-    let onward = |node: NodeIndex| {
-        let edges = graph.graph.edges(node).filter(|edge| stuck[edge.target().index()]);
-        edges.map(|edge| (edge.target(), *edge.weight())).min()
-    };
     let mut way: Vec<(NodeIndex, Wait)> = Vec::new();
     let mut here = graph.nodes().find(|node| stuck[node.index()]);
     while let Some(node) = here {
@@ -193,7 +194,8 @@ fn find_cycle(graph: &ActionGraph, stuck: &[bool]) -> Vec<(Step, Wait)> {
             let cycle = way.drain(start..).filter(|(node, _)| graph.is_step(*node));
             return cycle.map(|(node, wait)| (graph.step(node).clone(), wait)).collect();
         }
-        let next = onward(node);
+        let stuck = graph.graph.edges(node).filter(|edge| stuck[edge.target().index()]);
+        let next = stuck.map(|edge| (edge.target(), *edge.weight())).min();
         way.extend(next.map(|(_, wait)| (node, wait)));
         here = next.map(|(next, _)| next);
     }

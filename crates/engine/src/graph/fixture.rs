@@ -12,25 +12,24 @@ use std::sync::Arc;
 use crate::graph::{ActionGraph, build};
 use crate::load::Config;
 use crate::plan::inherit::{FlagNode, effective};
-use crate::plan::{EffectiveLifecycle, Plan, RunningStep};
+use crate::plan::{EffectiveLifecycle, Plan, PlannedObject, RunningStep};
 use model::{Action, Address, Change, DeposedKey, Diagnostics, Record, Recorded, RecordedObject, Stored, Version};
 
 /// A plan and its inputs.
-pub(super) struct Fixture {
-    pub(super) plan: Plan,
-    pub(super) recorded: Recorded,
+pub struct Fixture {
+    pub plan: Plan,
+    pub recorded: Recorded,
     subjects: Vec<(Address, FlagNode)>,
 }
 
 /// Parses a fixture.
-pub(super) fn fixture(text: &str) -> Fixture {
+pub fn fixture(text: &str) -> Fixture {
     let mut situation = Fixture { plan: Plan::default(), recorded: Recorded::new(), subjects: Vec::new() };
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (name, rest) = line.split_once(": ").expect("`name: action`");
         situation.line(&name.parse().unwrap(), rest);
     }
     situation.inherit();
-    situation.plan.changes.sort_by(|a, b| a.address.cmp(&b.address).then(a.deposed.cmp(&b.deposed)));
     situation
 }
 
@@ -53,6 +52,7 @@ impl Fixture {
         };
         let mut subject = FlagNode { desired: wanted, sets_flag: word == "orphan", ..FlagNode::default() };
         let (mut wants, mut used) = (Vec::new(), Vec::new());
+        let mut planned = PlannedObject::default();
         let mut record = Record::empty("".into(), address.clone(), "".into(), "thing".into());
         for part in parts {
             let (word, list) = part.split_once(' ').unwrap_or((part, ""));
@@ -66,16 +66,15 @@ impl Fixture {
                     let key = DeposedKey(u32::from_str_radix(key, 16).unwrap());
                     let used = if list.is_empty() { Vec::new() } else { addresses(list) };
                     record.deposed.insert(key, recorded_object(&used));
-                    let change = Change { deposed: Some(key), ..change(address, Action::Destroy, false) };
-                    self.plan.changes.push(change);
+                    planned.deposed.push(Change { deposed: Some(key), ..change(address, Action::Destroy, false) });
                 }
                 other => panic!("unknown word {other}"),
             }
         }
-        self.plan.changes.push(change(address, action, word == "orphan"));
-        if wanted {
-            self.plan.dependencies.insert(address.clone(), wants.into());
-        }
+        planned.change = Some(Arc::new(change(address, action, word == "orphan")));
+        planned.dependencies = wanted.then(|| wants.into());
+        planned.deposed.sort_by_key(|change| change.deposed);
+        self.plan.objects.insert(address.clone(), Box::new(planned));
         record.current = is_recorded.then(|| recorded_object(&used));
         if record.has_objects() {
             let version = Version(self.recorded.len() as u64 + 1);
@@ -88,7 +87,7 @@ impl Fixture {
         let numbers: BTreeMap<Address, usize> = self.subjects.iter().map(|(name, _)| name.clone()).zip(0..).collect();
         let number = |list: &[Address]| list.iter().filter_map(|name| numbers.get(name).copied()).collect::<Vec<_>>();
         for (name, subject) in &mut self.subjects {
-            subject.dependencies = self.plan.dependencies.get(name).map(|list| number(list)).unwrap_or_default();
+            subject.dependencies = number(self.plan.dependencies_of(name));
             let Some(stored) = self.recorded.get(name) else { continue };
             subject.recorded_dependencies =
                 stored.record.current.iter().flat_map(|object| number(&object.dependencies)).collect();
@@ -100,21 +99,21 @@ impl Fixture {
         for (at, (name, _)) in self.subjects.iter().enumerate() {
             let forced_by = found.forced_by(at).map(|by| self.subjects[by].0.clone()).collect();
             let lifecycle = EffectiveLifecycle { create_before_destroy: found.is_on(at), forced_by };
-            self.plan.lifecycle.insert(name.clone(), lifecycle);
+            self.plan.objects.entry(name.clone()).or_default().lifecycle = Some(lifecycle);
         }
     }
 
-    pub(super) fn graph(&self) -> (ActionGraph, Diagnostics) {
+    pub fn graph(&self) -> (ActionGraph, Diagnostics) {
         self.graph_with_running(&[])
     }
 
-    pub(super) fn graph_with_running(&self, running: &[RunningStep]) -> (ActionGraph, Diagnostics) {
+    pub fn graph_with_running(&self, running: &[RunningStep]) -> (ActionGraph, Diagnostics) {
         build(&self.plan, &Config::default(), &self.recorded, running)
     }
 }
 
 /// Returns the graph of a fixture without warnings.
-pub(super) fn graph(text: &str) -> ActionGraph {
+pub fn graph(text: &str) -> ActionGraph {
     let (graph, diagnostics) = fixture(text).graph();
     assert_eq!(diagnostics, []);
     graph

@@ -11,7 +11,6 @@
 mod decisions;
 mod builder;
 mod new_dependencies;
-mod remedies;
 mod rules;
 mod topology;
 mod relations;
@@ -25,7 +24,7 @@ use relations::Relations;
 
 /// The state of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Presence {
+pub enum Presence {
     /// The step does not exist.
     #[default]
     Absent,
@@ -40,38 +39,38 @@ pub(super) enum Presence {
 /// An object, or a family on which others depend as a whole. A family is desired, has no steps, and depends on its
 /// instances.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Object {
+pub struct Object {
     /// The object is configured and not being deleted.
-    pub(super) wanted: bool,
+    pub wanted: bool,
     /// The effective flag, which can be inherited.
-    pub(super) create_before_destroy: bool,
+    pub create_before_destroy: bool,
     /// `C(x)`: create, update or record.
-    pub(super) apply: Presence,
+    pub apply: Presence,
     /// `C(x)` changes only the record, so that no destroy waits for it and it waits for no destroy.
-    pub(super) is_record_only: bool,
+    pub is_record_only: bool,
     /// `D(x)`: destroy or forget of the current object.
-    pub(super) remove: Presence,
+    pub remove: Presence,
     /// Direct desired dependencies.
-    pub(super) wants: Vec<u32>,
+    pub wants: Vec<u32>,
     /// Direct recorded dependencies of the current object.
-    pub(super) used: Vec<u32>,
-    pub(super) deposed: Vec<Deposed>,
+    pub used: Vec<u32>,
+    pub deposed: Vec<Deposed>,
     /// The objects whose steps may let the change of this one succeed.
-    pub(super) remedies: Vec<u32>,
+    pub remedies: Vec<u32>,
 }
 
 /// An object deposed in an earlier run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Deposed {
+pub struct Deposed {
     /// `D(x#k)`.
-    pub(super) remove: Presence,
+    pub remove: Presence,
     /// Direct recorded dependencies of the deposed object.
-    pub(super) used: Vec<u32>,
+    pub used: Vec<u32>,
 }
 
 /// A step of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub enum Part {
     /// `C(x)`.
     Apply,
     /// `D(x)`.
@@ -82,40 +81,40 @@ pub(super) enum Part {
 
 /// A step and the number of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StepRef {
-    pub(super) object: u32,
-    pub(super) part: Part,
+pub struct StepRef {
+    pub object: u32,
+    pub part: Part,
 }
 
 /// `from` waits for `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Edge {
-    pub(super) from: u32,
-    pub(super) to: u32,
-    pub(super) reason: EdgeReason,
+pub struct Edge {
+    pub from: u32,
+    pub to: u32,
+    pub reason: EdgeReason,
     /// The objects depend on each other only through other objects.
-    pub(super) indirect: bool,
+    pub indirect: bool,
 }
 
 /// An object without dependents that is destroyed in the usual order (R6).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fallback {
-    pub(super) object: u32,
+pub struct Fallback {
+    pub object: u32,
     /// The cycle that the safer order would cause: each step, and why it waits for the next one. Empty if the limit of
     /// work was exceeded.
-    pub(super) cycle: Vec<(StepRef, Wait)>,
+    pub cycle: Vec<(StepRef, Wait)>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ordering {
+pub struct Ordering {
     /// The steps, sorted by object.
-    pub(super) steps: Vec<StepRef>,
+    pub steps: Vec<StepRef>,
     /// The number of nodes. Nodes after the steps are junctions.
-    pub(super) nodes: usize,
+    pub nodes: usize,
     /// The edges, at most one between two nodes.
-    pub(super) edges: Vec<Edge>,
+    pub edges: Vec<Edge>,
     /// In the order of the decisions.
-    pub(super) fallbacks: Vec<Fallback>,
+    pub fallbacks: Vec<Fallback>,
 }
 
 /// The limit of work for R6, which takes a second or two. Deciding on one object of each cycle at a time rebuilds the
@@ -126,7 +125,7 @@ const MAX_WORK: usize = 20_000_000;
 ///
 /// R6 and R7 remove edges that are in cycles. Each iteration rebuilds the whole graph with the decisions so far, which
 /// is simpler than an incremental change. Cycles are rare, so there is usually only one iteration.
-pub(super) fn order(objects: &[Object]) -> Ordering {
+pub fn order(objects: &[Object]) -> Ordering {
     order_with_limit(objects, MAX_WORK)
 }
 
@@ -144,7 +143,7 @@ fn order_with_limit(objects: &[Object], max_work: usize) -> Ordering {
         }
     };
     new_dependencies::add(&relations, &mut builder);
-    remedies::add(&relations, &mut builder);
+    rules::add_remedies(&relations, &mut builder);
     let (nodes, edges) = builder.finish();
     Ordering { steps: relations.steps, nodes, edges, fallbacks: decisions.fallbacks }
 }

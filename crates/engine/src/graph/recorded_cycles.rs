@@ -5,11 +5,11 @@ use petgraph::graph::DiGraph;
 
 /// A recorded dependency that is ignored to break a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct IgnoredDependency {
-    pub(super) dependent: u32,
-    pub(super) dependency: u32,
+pub struct IgnoredDependency {
+    pub dependent: u32,
+    pub dependency: u32,
     /// The objects in the cycle, in address order.
-    pub(super) cycle: Vec<u32>,
+    pub cycle: Vec<u32>,
 }
 
 /// Breaks every cycle at its oldest edge, and returns the removed edges.
@@ -17,7 +17,7 @@ pub(super) struct IgnoredDependency {
 /// Edges have no timestamps, but every write of a record increases its version and replaces all its edges. The oldest
 /// edges are therefore those of the record with the lowest version. Among these, and among records with the same
 /// version, the first edge in address order is removed. A dependency of an object on itself is removed silently.
-pub(super) fn break_cycles(used: &mut [Vec<u32>], versions: &[u64]) -> Vec<IgnoredDependency> {
+pub fn break_cycles(used: &mut [Vec<u32>], versions: &[u64]) -> Vec<IgnoredDependency> {
     for (list, at) in used.iter_mut().zip(0_u32..) {
         list.retain(|&to| to != at);
     }
@@ -38,10 +38,9 @@ pub(super) fn break_cycles(used: &mut [Vec<u32>], versions: &[u64]) -> Vec<Ignor
         }
         cycles.sort_unstable();
         for cycle in cycles {
-            let within = |&to: &u32| cycle.binary_search(&to).is_ok();
             let oldest = cycle.iter().min_by_key(|&&at| (versions[at as usize], at)).copied().unwrap_or_default();
             let list = &mut used[oldest as usize];
-            if let Some(dependency) = list.iter().copied().filter(within).min() {
+            if let Some(dependency) = list.iter().copied().filter(|to| cycle.binary_search(to).is_ok()).min() {
                 list.retain(|&to| to != dependency);
                 cuts.push(IgnoredDependency { dependent: oldest, dependency, cycle });
             }

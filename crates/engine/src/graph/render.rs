@@ -3,24 +3,18 @@
 //! Junctions are not rendered. The formats for users are transitively reduced as long as that is cheap. JSON has all
 //! direct edges.
 
-mod dot;
 mod json;
-mod mermaid;
-mod published;
-mod text;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use petgraph::graph::NodeIndex;
 
 use super::{ActionGraph, Wait};
+use api::{PlanEdge, PlanGraph, PlanStep};
+use model::text::escape;
 
-pub use dot::dot;
 pub use json::{GraphJson, PublishedJson, json};
-pub use mermaid::mermaid;
-pub use published::published;
-pub use text::text;
 
 /// The maximum number of steps for a reduction, which needs 2 MiB of memory at this size.
 const MAX_REDUCED: usize = 4_000;
@@ -58,7 +52,6 @@ fn reduce(graph: &ActionGraph) -> (Vec<NodeIndex>, Vec<Vec<(NodeIndex, Wait)>>) 
     }
     let words = graph.len().div_ceil(64);
     let mut below: Vec<Vec<u64>> = vec![vec![0; words]; graph.len()];
-    let has = |set: &[u64], node: NodeIndex| set[node.index() / 64] >> (node.index() % 64) & 1 == 1;
     for &node in &order {
         let mut through_others = vec![0; words];
         for (to, _) in &edges[node.index()] {
@@ -66,13 +59,99 @@ fn reduce(graph: &ActionGraph) -> (Vec<NodeIndex>, Vec<Vec<(NodeIndex, Wait)>>) 
                 *word |= more;
             }
         }
-        edges[node.index()].retain(|(to, _)| !has(&through_others, *to));
+        edges[node.index()].retain(|(to, _)| through_others[to.index() / 64] >> (to.index() % 64) & 1 == 0);
         for (to, _) in &edges[node.index()] {
             through_others[to.index() / 64] |= 1 << (to.index() % 64);
         }
         below[node.index()] = through_others;
     }
     (order, edges)
+}
+
+/// Renders a graph as text. The steps are in a valid order: one line for each step, followed by an indented line for each step that it waits for.
+///
+/// ```text
+/// db create
+/// web create
+///   after db create: web depends on db
+/// ```
+pub fn text(graph: &ActionGraph) -> String {
+    let (order, edges) = reduce(graph);
+    let mut text = String::new();
+    for node in order {
+        text.push_str(&graph.id(node));
+        text.push('\n');
+        for &(to, wait) in &edges[node.index()] {
+            text.push_str(&format!("  after {}: {}\n", graph.id(to), graph.explain(node, to, wait)));
+        }
+    }
+    text
+}
+
+/// Renders a digraph for Graphviz. Arrows lead from a step to the steps that it waits for. Dashed boxes are destroys.
+pub fn dot(graph: &ActionGraph) -> String {
+    let (order, edges) = reduce(graph);
+    let mut text = String::from("digraph order {\n  rankdir = RL;\n  node [shape = box];\n");
+    for &node in &order {
+        let style = if graph.step(node).operation.removes() { " [style = dashed]" } else { "" };
+        text.push_str(&format!("  {}{style};\n", dot_string(&graph.id(node))));
+    }
+    for &node in &order {
+        for &(to, wait) in &edges[node.index()] {
+            let why = graph.explain(node, to, wait).to_string();
+            let (from, to) = (dot_string(&graph.id(node)), dot_string(&graph.id(to)));
+            text.push_str(&format!("  {from} -> {to} [label = {}];\n", dot_string(&why)));
+        }
+    }
+    text.push_str("}\n");
+    text
+}
+
+fn dot_string(text: &str) -> String {
+    format!("\"{}\"", escape(text).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Renders a flowchart for Mermaid, which Markdown pages can contain. Arrows lead from a step to the steps that it waits for.
+pub fn mermaid(graph: &PlanGraph) -> String {
+    let mut text = String::from("flowchart RL\n");
+    let mut numbers = HashMap::new();
+    for (number, step) in graph.nodes.iter().enumerate() {
+        numbers.insert(step.id.as_str(), number);
+        text.push_str(&format!("  s{number}[\"{}\"]\n", mermaid_text(&step.id)));
+    }
+    for edge in &graph.edges {
+        let (Some(from), Some(to)) = (numbers.get(edge.from.as_str()), numbers.get(edge.to.as_str())) else { continue };
+        text.push_str(&format!("  s{from} -->|\"{}\"| s{to}\n", mermaid_text(&edge.because)));
+    }
+    text
+}
+
+/// Escapes a quoted string with Mermaid's entities, which start with `#`.
+fn mermaid_text(text: &str) -> String {
+    escape(text).replace('#', "#35;").replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;")
+}
+
+/// Returns the order of the steps as the status of a `Plan` object has it, without the edges that others imply as long as
+/// the graph is small.
+pub fn published(graph: &ActionGraph) -> PlanGraph {
+    let (order, edges) = reduce(graph);
+    let mut published = PlanGraph::default();
+    for node in order {
+        let (id, step) = (graph.id(node), graph.step(node));
+        published.edges.extend(edges[node.index()].iter().map(|&(to, wait)| PlanEdge {
+            from: id.clone(),
+            to: graph.id(to),
+            because: graph.explain(node, to, wait).to_string(),
+        }));
+        published.nodes.push(PlanStep {
+            id,
+            address: step.address.clone(),
+            operation: step.operation,
+            deposed_key: step.deposed,
+            replaces: step.replaces,
+        });
+    }
+    published
 }
 
 #[cfg(test)]

@@ -46,8 +46,11 @@ pub struct Walk {
 impl Walk {
     /// Starts a walk. Running steps count as started.
     pub fn new(graph: Arc<ActionGraph>) -> Self {
-        let waiting = |node| NodeState::Waiting(graph.graph.neighbors(node).count() as u32);
-        let mut states: Vec<NodeState> = graph.graph.node_indices().map(waiting).collect();
+        let mut states: Vec<NodeState> = graph
+            .graph
+            .node_indices()
+            .map(|node| NodeState::Waiting(graph.graph.neighbors(node).count() as u32))
+            .collect();
         for node in graph.nodes().filter(|&node| graph.is_running(node)) {
             states[node.index()] = NodeState::Started;
         }
@@ -62,8 +65,8 @@ impl Walk {
     /// Returns the steps that can run at the start, in node order and without running steps. A second call returns
     /// none.
     pub fn start(&mut self) -> Vec<NodeIndex> {
-        let free = |node: &NodeIndex| self.states[node.index()] == NodeState::Waiting(0);
-        let ready: Vec<NodeIndex> = self.graph.nodes().filter(free).collect();
+        let ready: Vec<NodeIndex> =
+            self.graph.nodes().filter(|node| self.states[node.index()] == NodeState::Waiting(0)).collect();
         for node in &ready {
             self.states[node.index()] = NodeState::Started;
         }
@@ -127,8 +130,8 @@ impl Walk {
 
     /// Skips all steps that were not started, for a shutdown. Returns them in node order.
     pub fn skip_rest(&mut self) -> Vec<NodeIndex> {
-        let waits = |node: &NodeIndex| matches!(self.states[node.index()], NodeState::Waiting(_));
-        let rest: Vec<NodeIndex> = self.graph.nodes().filter(waits).collect();
+        let rest: Vec<NodeIndex> =
+            self.graph.nodes().filter(|node| matches!(self.states[node.index()], NodeState::Waiting(_))).collect();
         for &node in &rest {
             self.mark_finished(node);
         }
@@ -140,8 +143,12 @@ impl Walk {
         if !matches!(self.states[node.index()], NodeState::Waiting(_)) {
             return Vec::new();
         }
-        let open = |to: &NodeIndex| self.states[to.index()] != NodeState::Finished;
-        self.graph.waits_for(node).into_iter().map(|(to, _)| to).filter(open).collect()
+        self.graph
+            .waits_for(node)
+            .into_iter()
+            .map(|(to, _)| to)
+            .filter(|to| self.states[to.index()] != NodeState::Finished)
+            .collect()
     }
 
     /// Whether all steps are done, failed or skipped.

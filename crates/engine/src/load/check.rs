@@ -9,18 +9,18 @@ use model::{Diagnostic, Diagnostics, Path, Reason, Segment};
 
 /// The errors of a document. Each has a path.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub struct Findings {
     /// Unknown fields and values of a wrong type. They are not read.
-    pub(super) unreadable: Diagnostics,
+    pub unreadable: Diagnostics,
     /// Values that are read but violate a limit, and required fields that are missing.
-    pub(super) limits: Diagnostics,
+    pub limits: Diagnostics,
     /// The fields that unknown fields may mean.
-    pub(super) meant: Vec<Path>,
+    pub meant: Vec<Path>,
 }
 
 /// Checks a document. `superset`: the shape of a kind with more fields, so that the error for one of these can say
 /// that it does not apply to `kind`.
-pub(super) fn check(tree: &Tree, shape: &Shape, superset: Option<(&str, &Shape)>) -> Findings {
+pub fn check(tree: &Tree, shape: &Shape, superset: Option<(&str, &Shape)>) -> Findings {
     let mut check = Check { at: Vec::new(), superset, is_optional: false, findings: Findings::default() };
     check.value(tree, shape);
     check.findings
@@ -30,27 +30,31 @@ impl Findings {
     /// Adds the errors that `decode` found in what could be read, without consequences of errors that are known: those
     /// at or below an unreadable field, and those of the map that directly contains it. A limit is reported unless
     /// there is a better explanation of the same field.
-    pub(super) fn with(self, mut found: Diagnostics) -> Diagnostics {
-        let Self { unreadable: mut all, limits, meant } = self;
-        if all.is_empty() && limits.is_empty() {
+    pub fn with(self, mut found: Diagnostics) -> Diagnostics {
+        let Self { unreadable: mut problems, limits, meant } = self;
+        if problems.is_empty() && limits.is_empty() {
             return found;
         }
-        let unread: Vec<Path> = all.iter().filter_map(|problem| problem.path.clone()).chain(meant).collect();
-        let is_consequence = |problem: &Diagnostic| {
-            let contains = |at: &Path, unread: &Path| unread.0.len() == at.0.len() + 1 && unread.starts_with(at);
-            let at = problem.path.as_ref();
-            at.is_some_and(|at| unread.iter().any(|unread| at.starts_with(unread) || contains(at, unread)))
-        };
-        found.retain(|problem| !is_consequence(problem));
-        all.extend(found);
-        for limit in limits.into_iter().filter(|limit| !is_consequence(limit)) {
+        let unread: Vec<Path> = problems.iter().filter_map(|problem| problem.path.clone()).chain(meant).collect();
+        found.retain(|problem| !is_consequence(problem, &unread));
+        problems.extend(found);
+        for limit in limits.into_iter().filter(|limit| !is_consequence(limit, &unread)) {
             let at = limit.path.clone().unwrap_or_default();
-            if !all.iter().any(|problem| problem.path.as_ref().is_some_and(|other| other.starts_with(&at))) {
-                all.push(limit);
+            if !problems.iter().any(|problem| problem.path.as_ref().is_some_and(|path| path.starts_with(&at))) {
+                problems.push(limit);
             }
         }
-        all
+        problems
     }
+}
+
+/// Whether the problem is at or below an unreadable field, or of the map that directly contains it.
+fn is_consequence(problem: &Diagnostic, unread: &[Path]) -> bool {
+    let Some(at) = &problem.path else { return false };
+    unread.iter().any(|unread| {
+        let contains_it = unread.0.len() == at.0.len() + 1 && unread.starts_with(at);
+        contains_it || at.starts_with(unread)
+    })
 }
 
 /// The only required field of a map, if it is a text.
@@ -99,11 +103,11 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn path(&self) -> Path {
-        let segment = |step: &Step<'_>| match step {
+        let segments = self.at.iter().map(|step| match step {
             Step::Key(key) => Segment::Name(Arc::clone(key)),
             Step::Index(index) => Segment::Index(*index),
-        };
-        Path(self.at.iter().map(segment).collect())
+        });
+        Path(segments.collect())
     }
 
     fn unreadable(&mut self, what: String, hint: Option<String>) {
@@ -186,13 +190,15 @@ impl<'a> Check<'a> {
             self.value(item, &items.shape);
             self.at.pop();
         }
-        let key = |item: &'a Tree| match &items.unique {
-            Unique::No => None,
-            Unique::Items => item.as_str(),
-            Unique::Field(name) => item.get(name).and_then(Tree::as_str),
-        };
-        let mut seen: Vec<(&str, usize)> =
-            list.iter().enumerate().filter_map(|(index, item)| Some((key(item)?, index))).collect();
+        let mut seen: Vec<(&str, usize)> = Vec::new();
+        for (index, item) in list.iter().enumerate() {
+            let key = match &items.unique {
+                Unique::No => None,
+                Unique::Items => item.as_str(),
+                Unique::Field(name) => item.get(name).and_then(Tree::as_str),
+            };
+            seen.extend(key.map(|key| (key, index)));
+        }
         seen.sort_unstable();
         for (text, index) in seen.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1]) {
             let at = self.path().index(index);
@@ -267,12 +273,12 @@ impl<'a> Check<'a> {
     /// Reports the field at the current path, which `shape` lacks.
     fn unknown(&mut self, entry: &Entry, shape: &Shape) {
         let Shape::Map(fields) = shape else { return };
-        let known = || fields.names().collect::<Vec<_>>().join(", ");
+        let known = fields.names().collect::<Vec<_>>().join(", ");
         if let Some((kind, superset)) = self.superset
             && superset.at(&self.path()).is_some()
         {
             let what = format!("this field does not apply to a {kind}");
-            return self.unreadable(what, Some(format!("a {kind} has the fields {}", known())));
+            return self.unreadable(what, Some(format!("a {kind} has the fields {known}")));
         }
         let hint = match closest(&entry.key, fields.names()) {
             Some(meant) => {
@@ -281,7 +287,7 @@ impl<'a> Check<'a> {
                 self.findings.meant.push(path.name(meant));
                 format!("did you mean `{meant}`?")
             }
-            None => format!("known fields are {}", known()),
+            None => format!("known fields are {known}"),
         };
         self.unreadable("unknown field".to_owned(), Some(hint));
     }

@@ -26,14 +26,14 @@ const BEFORE: &[Variable] = &[Variable::Each, Variable::Count, Variable::Inputs]
 const AFTER: &[Variable] = &[Variable::Itself, Variable::Each, Variable::Count, Variable::Inputs];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConditionKind {
+pub(crate) enum ConditionKind {
     Precondition,
     Postcondition,
 }
 
 impl ConditionKind {
     /// The field of `spec.lifecycle`.
-    pub(super) fn field(self) -> &'static str {
+    pub(crate) fn field(self) -> &'static str {
         match self {
             Self::Precondition => "preconditions",
             Self::Postcondition => "postconditions",
@@ -49,7 +49,7 @@ impl ConditionKind {
 }
 
 /// Parses the conditions of one list. The objects that they read become dependencies.
-pub(super) fn parse(
+pub(crate) fn parse(
     written: &[api::Requirement],
     moment: ConditionKind,
     references: &mut Vec<Reference>,
@@ -63,7 +63,7 @@ pub(super) fn parse(
     let mut conditions = Vec::with_capacity(written.len());
     for (index, api::Requirement { condition, error_message }) in written.iter().enumerate() {
         let at = list.index(index);
-        let mut text = |name: &str, text: &str| {
+        let [condition, message] = [("condition", condition), ("errorMessage", error_message)].map(|(name, text)| {
             let place = at.name(name);
             if text.trim().is_empty() {
                 let missing = Diagnostic::general(Reason::InvalidManifest, "required field is missing").at(place);
@@ -79,8 +79,7 @@ pub(super) fn parse(
             references.extend(found);
             problems.extend(faults);
             template
-        };
-        let (condition, message) = (text("condition", condition), text("errorMessage", error_message));
+        });
         conditions.push(Condition { condition, message, at });
     }
     shared_slice(conditions)

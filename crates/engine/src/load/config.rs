@@ -122,9 +122,9 @@ impl Config {
 
     /// Binds each Resource to its provider.
     fn bind_providers(&mut self) {
-        let asks = |instance: &Arc<Instance>| instance.provider_config.is_some();
-        let none = self.providers.is_empty() && self.provider_configs.is_empty();
-        if none && !self.instances.values().any(asks) && !self.families.values().any(|family| asks(&family.shared)) {
+        let is_asked = self.instances.values().any(|instance| instance.provider_config.is_some())
+            || self.families.values().any(|family| family.shared.provider_config.is_some());
+        if self.providers.is_empty() && self.provider_configs.is_empty() && !is_asked {
             return;
         }
         let mut service = ProviderResolver::new(&self.providers, &self.provider_configs);
@@ -150,9 +150,11 @@ impl Config {
     /// Returns all providers whose configuration does not depend on the plan.
     pub fn constant_providers(&self) -> impl Iterator<Item = Arc<ProviderUse>> + '_ {
         let configs = self.provider_configs.values().cloned();
-        let named = |name: &&Arc<str>| !self.provider_configs.contains_key(*name);
-        let bare =
-            self.providers.keys().filter(named).map(|name| Arc::new(ProviderConfig::without_configuration(name)));
+        let bare = self
+            .providers
+            .keys()
+            .filter(|name| !self.provider_configs.contains_key(*name))
+            .map(|name| Arc::new(ProviderConfig::without_configuration(name)));
         let constant = configs.chain(bare).filter(|config| config.references.is_empty());
         constant.filter_map(|config| ProviderBinding::new(config, &self.providers).constant())
     }
@@ -164,22 +166,25 @@ fn link_references(
     references: &[Reference],
     keyed: &BTreeSet<Arc<str>>,
 ) -> Option<Arc<[Reference]>> {
-    let target = |reference: &Reference| {
-        let name = &reference.target.name;
-        if !keyed.contains(name) {
-            return Address::single(name.clone());
-        }
-        let key =
-            reference.selector.as_ref().and_then(|choice| selected_key(instance, choice)).unwrap_or(InstanceKey::All);
-        Address { name: name.clone(), key }
-    };
-    if references.iter().all(|reference| target(reference) == reference.target) {
+    if references.iter().all(|reference| linked_target(instance, reference, keyed) == reference.target) {
         return None;
     }
-    let mut linked: Vec<Reference> =
-        references.iter().map(|reference| Reference { target: target(reference), ..reference.clone() }).collect();
+    let mut linked: Vec<Reference> = references
+        .iter()
+        .map(|reference| Reference { target: linked_target(instance, reference, keyed), ..reference.clone() })
+        .collect();
     linked.sort();
     Some(linked.into())
+}
+
+fn linked_target(instance: &Instance, reference: &Reference, keyed: &BTreeSet<Arc<str>>) -> Address {
+    let name = &reference.target.name;
+    if !keyed.contains(name) {
+        return Address::single(name.clone());
+    }
+    let selector = reference.selector.as_ref();
+    let key = selector.and_then(|selector| selected_key(instance, selector)).unwrap_or(InstanceKey::All);
+    Address { name: name.clone(), key }
 }
 
 /// Returns the instance that an expression of `instance` selects. `None`: the selector is not known yet, so the
@@ -210,20 +215,23 @@ mod tests {
     use crate::load::source::read_strings;
 
     fn config(specs: &[(&str, &str)]) -> Config {
-        let document = |(name, spec): &(&str, &str)| {
+        let documents = specs.iter().map(|(name, spec)| {
             format!(
                 "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{name: {name}}}\nspec: {{type: t, {spec}}}\n---\n"
             )
-        };
-        read_strings(&[("f.yaml", &specs.iter().map(document).collect::<String>())]).config
+        });
+        read_strings(&[("f.yaml", &documents.collect::<String>())]).config
     }
 
     fn references_by_instance(config: &Config) -> Vec<String> {
-        let line = |(address, instance): (&Address, &Arc<Instance>)| {
-            let targets: Vec<String> = instance.references.iter().map(|r| r.target.to_string()).collect();
-            format!("{address}: {}", targets.join(" "))
-        };
-        config.instances.iter().map(line).collect()
+        config
+            .instances
+            .iter()
+            .map(|(address, instance)| {
+                let targets: Vec<String> = instance.references.iter().map(|r| r.target.to_string()).collect();
+                format!("{address}: {}", targets.join(" "))
+            })
+            .collect()
     }
 
     #[test]

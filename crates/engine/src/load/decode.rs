@@ -31,42 +31,42 @@ use model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason, Segment, V
 
 pub use account::{ServiceAccount, ServiceAccounts};
 pub(crate) use annotations::concerns_moves;
-pub(super) use annotations::{holds_destroys, is_own, means_moved_from, unusable_annotations};
-pub(super) use free::FreeFields;
+pub(crate) use annotations::{holds_destroys, is_own, means_moved_from, unusable_annotations};
+pub(crate) use free::FreeFields;
 pub use provider::{address as provider_source, provider_config_from_raw, provider_from_raw};
-pub(super) use provider::{provider, provider_config};
+pub(crate) use provider::{provider, provider_config};
 pub use resource::{data_from_api, data_from_raw, from_api, from_raw};
 
 /// A Resource or a `DataSource`, from a file or from the API server.
-pub(super) struct Written<'a> {
-    pub(super) is_data: bool,
-    pub(super) metadata: Metadata<'a>,
-    pub(super) spec: &'a api::ResourceSpec,
-    pub(super) free: FreeFields<'a>,
+pub(crate) struct Written<'a> {
+    pub(crate) is_data: bool,
+    pub(crate) metadata: Metadata<'a>,
+    pub(crate) spec: &'a api::ResourceSpec,
+    pub(crate) free: FreeFields<'a>,
     /// The kind of hooks that can run: `Exec` for files, `Job` in a cluster.
-    pub(super) runs: HookKind,
+    pub(crate) runs: HookKind,
     /// Empty on files.
-    pub(super) service_account: Arc<str>,
+    pub(crate) service_account: Arc<str>,
     /// The errors that are known already.
-    pub(super) findings: Findings,
+    pub(crate) findings: Findings,
 }
 
 /// The fields of `metadata` that matter.
 #[derive(Default)]
-pub(super) struct Metadata<'a> {
-    pub(super) name: &'a str,
-    pub(super) uid: &'a str,
-    pub(super) generation: i64,
+pub(crate) struct Metadata<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) uid: &'a str,
+    pub(crate) generation: i64,
     /// The annotations of Purlin, as names and values.
-    pub(super) annotations: Vec<(&'a str, &'a str)>,
+    pub(crate) annotations: Vec<(&'a str, &'a str)>,
     /// Labels in the place of an annotation that moves an object.
-    pub(super) labels: Vec<(&'a str, &'a str)>,
-    pub(super) has_finalizer: bool,
-    pub(super) deleting: bool,
+    pub(crate) labels: Vec<(&'a str, &'a str)>,
+    pub(crate) has_finalizer: bool,
+    pub(crate) deleting: bool,
 }
 
 /// Checks a Resource and makes its instance. Errors become part of the instance.
-pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instance {
+pub(crate) fn instance(written: Written<'_>, interner: &mut Interner) -> Instance {
     let Written { is_data, metadata, spec, free, runs, service_account, findings } = written;
     let name = interner.get(metadata.name);
     let mut decoder = Decoder {
@@ -90,11 +90,11 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     let import = decoder.import(repetition.as_mut(), interner);
     let config_path = Path(vec![name_segment("spec", interner), name_segment("config", interner)]);
     let (template, mut references) = decoder.template(&config_path, interner);
-    let mut conditions = |written: &[api::Requirement], kind| {
-        condition::parse(written, kind, &mut references, &mut decoder.problems, interner)
-    };
-    let preconditions = conditions(lifecycle.map_or(&[][..], |one| &one.preconditions), ConditionKind::Precondition);
-    let postconditions = conditions(lifecycle.map_or(&[][..], |one| &one.postconditions), ConditionKind::Postcondition);
+    let preconditions = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.preconditions);
+    let postconditions = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.postconditions);
+    let [preconditions, postconditions] =
+        [(preconditions, ConditionKind::Precondition), (postconditions, ConditionKind::Postcondition)]
+            .map(|(written, kind)| condition::parse(written, kind, &mut references, &mut decoder.problems, interner));
     let texts = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.replace_triggered_by);
     let (triggers, faults) = lifecycle::replace_triggered_by(texts, decoder.variables(), &mut references, interner);
     decoder.problems.extend(faults);
@@ -276,17 +276,13 @@ impl Decoder<'_> {
 
     /// Drops a `count` or `forEach` of a wrong type, which the schema allows. Recorded objects stay meanwhile.
     fn check_repetition(&mut self) {
-        let is_count = |tree: &Tree| matches!(tree.node, Node::Number(_) | Node::String(_));
-        let is_keys = |tree: &Tree| matches!(tree.node, Node::Map(_) | Node::List(_) | Node::String(_));
-        let wrong = [
-            ("count", self.free.count.take_if(|tree| !is_count(tree)), "a whole number, or an expression"),
-            (
-                "forEach",
-                self.free.for_each.take_if(|tree| !is_keys(tree)),
-                "a map, a list of strings, or an expression",
-            ),
-        ];
-        for (field, tree, expected) in wrong {
+        let count = self.free.count.take_if(|tree| !matches!(tree.node, Node::Number(_) | Node::String(_)));
+        let for_each =
+            self.free.for_each.take_if(|tree| !matches!(tree.node, Node::Map(_) | Node::List(_) | Node::String(_)));
+        for (field, tree, expected) in [
+            ("count", count, "a whole number, or an expression"),
+            ("forEach", for_each, "a map, a list of strings, or an expression"),
+        ] {
             let Some(tree) = tree else { continue };
             let hint = if tree.node == Node::Null { "omit the field to manage one object" } else { "" };
             self.invalid(spec_path(&[field]), format!("expected {expected}, found {}", tree.describe()), hint);
@@ -401,9 +397,7 @@ impl Decoder<'_> {
     /// An object cannot wait for itself. Its other references stay.
     fn refuse_self_references(&mut self, references: &mut Vec<Reference>) {
         let address = self.address.clone();
-        let own: Vec<Path> =
-            references.extract_if(.., |reference| reference.target.name == address.name).map(|own| own.at).collect();
-        for at in own {
+        for Reference { at, .. } in references.extract_if(.., |reference| reference.target.name == address.name) {
             let what = format!("`{address}` references itself");
             let after = Path::of(&["spec", "lifecycle", ConditionKind::Postcondition.field()]);
             let hint = match at.starts_with(&after) {

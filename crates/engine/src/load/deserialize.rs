@@ -18,7 +18,7 @@ use model::Number;
 ///
 /// # Errors
 /// The type and its schema do not agree, which a test rules out.
-pub(super) fn read<T: DeserializeOwned>(tree: Option<&Tree>, shape: &Shape) -> Result<T, Error> {
+pub fn read<T: DeserializeOwned>(tree: Option<&Tree>, shape: &Shape) -> Result<T, Error> {
     T::deserialize(Shaped { tree, shape })
 }
 

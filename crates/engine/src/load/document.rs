@@ -21,7 +21,7 @@ use model::{DataKind, DataRef, Diagnostic, Diagnostics, HookKind, Path, Reason, 
 
 /// The meaning of a document.
 #[derive(Debug)]
-pub(super) enum Manifest {
+pub enum Manifest {
     /// A Resource or a `DataSource`, with the namespace it names.
     Resource(Box<Instance>, Option<(Arc<str>, Source)>),
     /// A Namespace: its name, and its value as `ns` in expressions.
@@ -45,26 +45,21 @@ pub(super) enum Manifest {
 
 /// Where a document comes from, and where its objects will be.
 #[derive(Clone, Copy)]
-pub(super) struct Origin<'a> {
-    pub(super) file: &'a Arc<str>,
+pub struct Origin<'a> {
+    pub file: &'a Arc<str>,
     /// `None` on files.
-    pub(super) cluster: Option<ClusterOrigin<'a>>,
+    pub cluster: Option<ClusterOrigin<'a>>,
 }
 
 /// The namespace of a cluster in which the objects of a document will be.
 #[derive(Clone, Copy)]
-pub(super) struct ClusterOrigin<'a> {
-    pub(super) namespace: &'a str,
-    pub(super) accounts: &'a ServiceAccounts,
+pub struct ClusterOrigin<'a> {
+    pub namespace: &'a str,
+    pub accounts: &'a ServiceAccounts,
 }
 
 /// Decodes a document. A `List` results in one manifest for each of its items.
-pub(super) fn decode(
-    document: &yaml::Document,
-    origin: Origin<'_>,
-    interner: &mut Interner,
-    found: &mut Vec<Manifest>,
-) {
+pub fn decode(document: &yaml::Document, origin: Origin<'_>, interner: &mut Interner, found: &mut Vec<Manifest>) {
     let faults = document.errors.iter().map(|fault| (fault, false));
     let faults = faults.chain(document.warnings.iter().map(|fault| (fault, true)));
     let problems = faults.map(|(fault, warning)| diagnostic(fault, origin.file, warning)).collect();
@@ -72,7 +67,7 @@ pub(super) fn decode(
 }
 
 /// Returns the diagnostic of a fault of the YAML.
-pub(super) fn diagnostic(fault: &Fault, file: &Arc<str>, warning: bool) -> Diagnostic {
+pub fn diagnostic(fault: &Fault, file: &Arc<str>, warning: bool) -> Diagnostic {
     let mut problem = Diagnostic::general(Reason::InvalidManifest, fault.what.clone());
     if warning {
         problem.severity = model::Severity::Warning;
@@ -89,8 +84,7 @@ fn decode_tree(
     found: &mut Vec<Manifest>,
 ) {
     let document = Document { tree, origin };
-    let text = |key| tree.get(key).and_then(Tree::as_str);
-    let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
+    let [version, kind] = ["apiVersion", "kind"].map(|key| tree.get(key).and_then(Tree::as_str).unwrap_or_default());
     let group = version.split_once('/').map_or("", |(group, _)| group);
     found.push(match (group, kind) {
         (api::GROUP, api::PROVIDER_KIND) => document.provider(problems),
@@ -128,20 +122,23 @@ fn decode_tree(
 }
 
 fn namespace(tree: &Tree) -> Manifest {
-    let texts = |key: &str| {
-        let Some(Node::Map(entries)) = tree.get("metadata").and_then(|meta| meta.get(key)).map(|tree| &tree.node)
-        else {
-            return Value::map::<Arc<str>>([]);
-        };
-        let text = |entry: &Entry| Some((entry.key.clone(), Value::from(entry.value.as_str()?)));
-        Value::map(entries.iter().filter_map(text))
-    };
     let name: Arc<str> = metadata(tree, "name").unwrap_or_default().into();
-    Manifest::Namespace(name.clone(), namespace_value(&name, texts("labels"), texts("annotations")))
+    let [labels, annotations] = ["labels", "annotations"].map(|field| metadata_map(tree, field));
+    Manifest::Namespace(name.clone(), namespace_value(&name, labels, annotations))
+}
+
+/// The texts of a map of the metadata, as a value.
+fn metadata_map(tree: &Tree, field: &str) -> Value {
+    let entries = metadata_entries(tree, field).iter();
+    Value::map(entries.filter_map(|entry| Some((entry.key.clone(), Value::from(entry.value.as_str()?)))))
+}
+
+fn metadata_entries<'a>(tree: &'a Tree, field: &str) -> &'a [Entry] {
+    tree.get("metadata").and_then(|metadata| metadata.get(field)).map_or(&[][..], Tree::entries)
 }
 
 /// `ns` of expressions.
-pub(super) fn namespace_value(name: &Arc<str>, labels: Value, annotations: Value) -> Value {
+pub fn namespace_value(name: &Arc<str>, labels: Value, annotations: Value) -> Value {
     Value::map([("name", Value::String(name.clone())), ("labels", labels), ("annotations", annotations)])
 }
 
@@ -157,9 +154,11 @@ fn annotations(tree: &Tree) -> Vec<(&str, &str)> {
 
 /// The names and texts of a map of the metadata.
 fn metadata_texts<'a>(tree: &'a Tree, field: &str, is_meant: fn(&str) -> bool) -> Vec<(&'a str, &'a str)> {
-    let all = tree.get("metadata").and_then(|metadata| metadata.get(field)).map_or(&[][..], Tree::entries);
-    let texts = all.iter().filter_map(|entry| Some((entry.key.as_ref(), entry.value.as_str()?)));
-    texts.filter(|(name, _)| is_meant(name)).collect()
+    metadata_entries(tree, field)
+        .iter()
+        .filter_map(|entry| Some((entry.key.as_ref(), entry.value.as_str()?)))
+        .filter(|(name, _)| is_meant(name))
+        .collect()
 }
 
 /// A document of a file.
@@ -303,21 +302,19 @@ impl Document<'_> {
 
 /// Checks `apiVersion` and `kind` of a document that is a Resource or means one.
 fn check_kind(version: &str, kind: &str, findings: &mut Findings) {
-    let mut problem = |field: &str, what: String, hint: String| {
-        let problem = Diagnostic::general(Reason::InvalidManifest, what).at(Path::of(&[field]));
-        findings.unreadable.push(problem.hint(hint));
-    };
     if version != api::API_VERSION {
         let what = match version {
             "" => "required field is missing".to_owned(),
             _ => format!("`{version}` is not supported"),
         };
-        problem("apiVersion", what, format!("write `apiVersion: {}`", api::API_VERSION));
+        let problem = Diagnostic::general(Reason::InvalidManifest, what).at(Path::of(&["apiVersion"]));
+        findings.unreadable.push(problem.hint(format!("write `apiVersion: {}`", api::API_VERSION)));
     }
     let kinds = [api::KIND, api::DATA_SOURCE_KIND, api::PROVIDER_KIND, api::PROVIDER_CONFIG_KIND];
     if !kinds.contains(&kind) {
         let meant = closest(kind, kinds).unwrap_or(api::KIND);
-        problem("kind", format!("unknown kind `{kind}`"), format!("write `kind: {meant}`"));
+        let problem = Diagnostic::general(Reason::InvalidManifest, format!("unknown kind `{kind}`"));
+        findings.unreadable.push(problem.at(Path::of(&["kind"])).hint(format!("write `kind: {meant}`")));
     }
 }
 

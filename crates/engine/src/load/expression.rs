@@ -13,20 +13,16 @@ mod budget;
 mod convert;
 mod describe;
 mod evaluate;
-mod foreign;
 mod functions;
 mod hyphen;
-mod missing;
 mod names;
 mod origin;
 mod parse;
 mod pattern;
 mod program;
 mod reads;
-mod reference;
 mod rewrite;
 mod scan;
-mod slot;
 mod terraform;
 mod uses;
 
@@ -38,10 +34,8 @@ use program::Program;
 
 pub(crate) use access::kind;
 pub use budget::PlanBudget;
-pub use foreign::Foreign;
-pub(crate) use missing::instead_of_missing;
 pub use names::{is_identifier, path_expression};
-pub use reference::{InstanceSelector, Reference};
+pub(crate) use terraform::instead_of_missing;
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -117,6 +111,48 @@ pub trait Scope {
         let _ = variable;
         None
     }
+    /// Whether the values go into a call, or are shown as they are: what has another result each time, such as Terraform's
+    /// `timestamp`, is known then, and not before.
+    fn is_final(&self) -> bool {
+        false
+    }
+}
+
+/// An expression of another language, which that language evaluates. Its references are those of the Resource that has it.
+pub trait Foreign: fmt::Debug + Send + Sync {
+    /// A text that is the same only for the same expression.
+    fn source(&self) -> String;
+
+    /// Evaluates the expression in a scope.
+    ///
+    /// # Errors
+    /// The problems of the expression, at their places in its file. A warning says that the reason is reported elsewhere.
+    fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics>;
+}
+
+/// A dependency and its source: an expression, or `dependsOn`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    /// The referenced object or family. It may not exist.
+    pub target: Address,
+    /// The path of the expression, such as `spec.config.input`, or of the entry in `dependsOn`.
+    pub at: Path,
+    /// The reference comes from `dependsOn`, not from an expression.
+    pub explicit: bool,
+    /// The selected instance if the target is a family.
+    pub selector: Option<InstanceSelector>,
+    /// What the expression reads of the target, for messages. Empty for `dependsOn`.
+    pub segments: Arc<[Segment]>,
+}
+
+/// How an expression selects an instance of a family. In `${web.id}` the first segment can also be an attribute; this
+/// is known only when all Resources are known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstanceSelector {
+    /// `web[0]`, `web["blue"]` or `web.blue`.
+    Instance(Segment),
+    /// `web[each.key]`: a variable and the segments after it.
+    Variable(Variable, Arc<[Segment]>),
 }
 
 impl Template {
@@ -224,19 +260,18 @@ impl Node {
     }
 
     fn write_source(&self, out: &mut String) {
-        let expression = |out: &mut String, source: &str| out.push_str(&format!("${{{:?}}}", source.trim()));
         match self {
             Self::Literal(value) => out.push_str(&value.to_json_text()),
-            Self::Path(access) => expression(out, &access.show_all()),
-            Self::Program(program) => expression(out, &program.source),
-            Self::Foreign(foreign) => expression(out, &foreign.source()),
+            Self::Path(access) => write_expression(out, &access.show_all()),
+            Self::Program(program) => write_expression(out, &program.source),
+            Self::Foreign(foreign) => write_expression(out, &foreign.source()),
             Self::Text(parts) => {
                 out.push('(');
                 for part in parts.iter() {
                     match part {
                         Part::Literal(text) => out.push_str(&format!("{text:?}")),
-                        Part::Path(access, _) => expression(out, &access.show_all()),
-                        Part::Program(program) => expression(out, &program.source),
+                        Part::Path(access, _) => write_expression(out, &access.show_all()),
+                        Part::Program(program) => write_expression(out, &program.source),
                     }
                 }
                 out.push(')');
@@ -266,17 +301,16 @@ impl Node {
         let result = match self {
             Self::Literal(value) => return value.clone(),
             Self::List(items) => {
-                let item = |(index, item): (usize, &Self)| {
+                let items = items.iter().enumerate().map(|(index, item)| {
                     item.evaluate(scope, Some(&Trail { parent: trail, step: Step::Index(index) }), problems)
-                };
-                return Value::List(items.iter().enumerate().map(item).collect());
+                });
+                return Value::List(items.collect());
             }
             Self::Map(entries) => {
-                let entry = |(key, item): &(Arc<str>, Self)| {
+                return Value::map(entries.iter().map(|(key, item)| {
                     let trail = Trail { parent: trail, step: Step::Key(key) };
                     (key.clone(), item.evaluate(scope, Some(&trail), problems))
-                };
-                return Value::map(entries.iter().map(entry));
+                }));
             }
             Self::Foreign(foreign) => {
                 return foreign.evaluate(scope).unwrap_or_else(|found| {
@@ -294,6 +328,10 @@ impl Node {
             Value::Null
         })
     }
+}
+
+fn write_expression(out: &mut String, source: &str) {
+    out.push_str(&format!("${{{:?}}}", source.trim()));
 }
 
 /// The error of an expression.

@@ -29,7 +29,7 @@ pub enum Expansion {
 
 impl Family {
     /// Creates the family of a Resource that has a repetition.
-    pub(super) fn new(shared: Arc<Instance>, repetition: &Repetition) -> Self {
+    pub(crate) fn new(shared: Arc<Instance>, repetition: &Repetition) -> Self {
         let expansion = if shared.has_errors() {
             Expansion::Failed(errors(&shared.problems).cloned().collect())
         } else if !repetition.is_literal() && shared.is_desired() && !shared.inputs.problems.is_empty() {
@@ -43,8 +43,9 @@ impl Family {
                 Ok(RepetitionResult::Unknown(_)) => Expansion::Pending,
                 Err(problems) => {
                     let address = Some(shared.address.clone());
-                    let own = |problem| Diagnostic { address: address.clone(), ..problem };
-                    Expansion::Failed(problems.into_iter().map(own).collect())
+                    let problems =
+                        problems.into_iter().map(|problem| Diagnostic { address: address.clone(), ..problem });
+                    Expansion::Failed(problems.collect())
                 }
             }
         };
@@ -116,11 +117,10 @@ impl Family {
             Some(Err(problem)) => problems.push(*problem),
             None => {}
         }
-        let own = |problem: Diagnostic| {
-            let source = instance.source_of(problem.path.as_ref());
-            Diagnostic { address: Some(instance.address.clone()), source, ..problem }
-        };
-        let problems = problems.into_iter().map(own).collect();
+        for problem in &mut problems {
+            problem.address = Some(instance.address.clone());
+            problem.source = instance.source_of(problem.path.as_ref());
+        }
         (instance.publish, instance.problems) = (publish, problems);
         instance
     }
@@ -139,7 +139,7 @@ impl Family {
     }
 
     /// The desired instances, as far as they are known.
-    pub(super) fn instances(&self) -> Vec<Instance> {
+    pub(crate) fn instances(&self) -> Vec<Instance> {
         let Expansion::Known(members) = &self.expansion else { return Vec::new() };
         if !self.shared.is_desired() {
             return Vec::new();

@@ -23,21 +23,17 @@ impl FamilyImport {
     /// # Errors
     /// The value is not an id or an identity, or depends on more than the `forEach` entry of the instance.
     pub fn of(&self, count: Option<Value>, each: Option<Value>) -> Result<Option<ImportRequest>, Box<Diagnostic>> {
-        let problem = |what: String, hint: &str| {
-            let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.path());
-            Box::new(if hint.is_empty() { problem } else { problem.hint(hint) })
-        };
         let value = self.template.evaluate(&EntryScope { count, each }).map_err(|mut problems| {
             let found = problems.pop().map(|problem| problem.at(self.path()));
-            found.map_or_else(|| problem("the expression has no value".to_owned(), ""), Box::new)
+            found.map_or_else(|| self.problem("the expression has no value", ""), Box::new)
         })?;
         if value.has_unknown() {
-            let what = "the object to import must be known before the plan, but depends on other objects".to_owned();
-            return Err(problem(what, "use `${each.key}`, `${count.index}`, or a literal `${each.value}`"));
+            let what = "the object to import must be known before the plan, but depends on other objects";
+            return Err(self.problem(what, "use `${each.key}`, `${count.index}`, or a literal `${each.value}`"));
         }
         if value.has_sensitive() {
-            let what = "the object to import must not depend on a sensitive value, because plans show it".to_owned();
-            return Err(problem(what, ""));
+            let what = "the object to import must not depend on a sensitive value, because plans show it";
+            return Err(self.problem(what, ""));
         }
         match (value, self.is_identity) {
             (Value::Null, _) => Ok(None),
@@ -47,11 +43,16 @@ impl FamilyImport {
                 Ok(Some(ImportRequest::Identity(Value::Map(identity))))
             }
             (Value::String(_), false) => {
-                Err(problem("the id must not be empty".to_owned(), "return null to create the object of an instance"))
+                Err(self.problem("the id must not be empty", "return null to create the object of an instance"))
             }
-            (other, false) => Err(problem(format!("the id must be a string, not {}", kind(&other)), "")),
-            (other, true) => Err(problem(format!("the identity must be a map, not {}", kind(&other)), "")),
+            (value, false) => Err(self.problem(format!("the id must be a string, not {}", kind(&value)), "")),
+            (value, true) => Err(self.problem(format!("the identity must be a map, not {}", kind(&value)), "")),
         }
+    }
+
+    fn problem(&self, what: impl Into<String>, hint: &str) -> Box<Diagnostic> {
+        let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.path());
+        Box::new(if hint.is_empty() { problem } else { problem.hint(hint) })
     }
 }
 

@@ -55,7 +55,7 @@ pub fn parse_recorded(hook: &RecordedHook) -> (Template, Diagnostics) {
 
 /// Parses the hooks of a Resource with the `job.template` of each. `runs` is the supported kind: `Exec` on files,
 /// `Job` in a cluster.
-pub(super) fn parse(
+pub(crate) fn parse(
     written: &[api::Hook],
     jobs: &[Option<Cow<'_, Tree>>],
     runs: HookKind,

@@ -47,7 +47,7 @@ pub enum DataLookup {
 pub struct Inputs {
     pub declared: Arc<[Input]>,
     /// The value of `inputs` in expressions: a map of the inputs that were found.
-    pub(super) values: Value,
+    pub(crate) values: Value,
     /// One problem for each input that was not found.
     pub problems: Diagnostics,
 }
@@ -65,8 +65,12 @@ impl Inputs {
 
     /// Returns the problem of an input, or the first problem of any input.
     pub fn problem(&self, name: Option<&str>) -> Option<&Diagnostic> {
-        let asked = || self.declared.iter().filter(|input| name.is_none_or(|name| *input.name == *name));
-        self.problems.iter().find(|problem| asked().any(|input| problem.path == Some(input.at())))
+        self.problems.iter().find(|problem| {
+            self.declared
+                .iter()
+                .filter(|input| name.is_none_or(|name| *input.name == *name))
+                .any(|input| problem.path == Some(input.at()))
+        })
     }
 
     pub fn objects(&self) -> impl Iterator<Item = &DataRef> {
@@ -96,13 +100,15 @@ impl Inputs {
     /// Returns the inputs for use without a cluster: an input that was not found is unknown.
     #[must_use]
     pub fn with_unknown_values(&self) -> Self {
-        let unknown = |input: &Input| match input.object.kind {
-            DataKind::ConfigMap => Value::Unknown,
-            DataKind::Secret => Value::Unknown.into_sensitive(),
-        };
-        let value = |input: &Input| self.values.get(&input.name).cloned().unwrap_or_else(|| unknown(input));
-        let values = Value::map(self.declared.iter().map(|input| (input.name.clone(), value(input))));
-        Self { declared: self.declared.clone(), values, problems: Vec::new() }
+        let values = self.declared.iter().map(|input| {
+            let value = match (self.values.get(&input.name), input.object.kind) {
+                (Some(value), _) => value.clone(),
+                (None, DataKind::ConfigMap) => Value::Unknown,
+                (None, DataKind::Secret) => Value::Unknown.into_sensitive(),
+            };
+            (input.name.clone(), value)
+        });
+        Self { declared: self.declared.clone(), values: Value::map(values), problems: Vec::new() }
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Hook, Inputs, Lines, MovedFrom, ProviderBinding, Publication, Reference, Repetition, Template};
-use model::{Address, Diagnostics, IgnoredChange, ImportRequest, Path, RequiredApprovals, Source, Value, has_errors};
+use super::{Condition, Hook, Inputs, Lines, ProviderBinding, Publication, Reference, Repetition, Template};
+use model::{
+    Address, Diagnostics, IgnoredChange, ImportRequest, InstanceKey, Path, RequiredApprovals, Source, Value, has_errors,
+};
 
 /// One desired instance of a Resource.
 #[derive(Clone, Debug)]
@@ -140,12 +142,14 @@ impl Instance {
         if !self.is_equivalent(before) {
             return self;
         }
-        let marks = |instance: &Self| (instance.has_finalizer, instance.record_annotation.clone());
-        if marks(&self) == marks(before) {
+        if self.has_finalizer == before.has_finalizer && self.record_annotation == before.record_annotation {
             return Arc::clone(before);
         }
-        let (has_finalizer, record_annotation) = marks(&self);
-        Arc::new(Self { record_annotation, has_finalizer, ..Self::clone(before) })
+        Arc::new(Self {
+            has_finalizer: self.has_finalizer,
+            record_annotation: self.record_annotation.clone(),
+            ..Self::clone(before)
+        })
     }
 
     /// Whether the object remains when its Resource is deleted.
@@ -309,5 +313,44 @@ impl Default for Timeouts {
     fn default() -> Self {
         let half_an_hour = Duration::from_mins(30);
         Self { create: half_an_hour, update: half_an_hour, delete: half_an_hour, read: Duration::from_mins(5) }
+    }
+}
+
+/// A former address of an object: an entry of `spec.moved`, or an address in the annotation `purlin.dev/moved-from`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MovedFrom {
+    pub from: Address,
+    /// The instance to which the object belongs now, at the end of a chain of entries. `None`: the Resource itself, or,
+    /// for a whole family, the instance with the same key.
+    pub to: Option<InstanceKey>,
+    /// The number of the entry in `spec.moved`. `None`: the annotation.
+    pub entry: Option<usize>,
+}
+
+impl MovedFrom {
+    /// An address in the annotation.
+    pub fn annotation(from: Address) -> Self {
+        Self { from, to: None, entry: None }
+    }
+
+    /// Whether it names a Resource as a whole, so that each instance comes from the one with its key.
+    pub fn is_whole(&self) -> bool {
+        self.to.is_none() && self.from.key == InstanceKey::None
+    }
+
+    /// The field that contains it.
+    pub fn path(&self) -> Path {
+        match self.entry {
+            Some(entry) => Path::of(&["spec", "moved"]).index(entry),
+            None => Path::of(&["metadata", "annotations", api::MOVED_FROM]),
+        }
+    }
+
+    /// The field that contains it, in words.
+    pub fn field(&self) -> String {
+        match self.entry {
+            Some(entry) => format!("`spec.moved[{entry}]`"),
+            None => format!("the annotation `{}`", api::MOVED_FROM),
+        }
     }
 }

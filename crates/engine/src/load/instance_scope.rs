@@ -21,6 +21,10 @@ impl Scope for InstanceScope<'_> {
         self.others.namespace()
     }
 
+    fn is_final(&self) -> bool {
+        self.others.is_final()
+    }
+
     fn variable(&self, variable: Variable) -> Option<Value> {
         match variable {
             Variable::Count => self.instance.count(),
@@ -45,6 +49,10 @@ impl Scope for SelfScope<'_> {
 
     fn namespace(&self) -> Value {
         self.scope.namespace()
+    }
+
+    fn is_final(&self) -> bool {
+        self.scope.is_final()
     }
 
     fn variable(&self, variable: Variable) -> Option<Value> {

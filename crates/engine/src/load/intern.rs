@@ -33,7 +33,7 @@ impl Interner {
 }
 
 /// Converts a list to a shared slice. Empty lists, which most are, take no memory.
-pub(super) fn shared_slice<T>(items: Vec<T>) -> Arc<[T]> {
+pub(crate) fn shared_slice<T>(items: Vec<T>) -> Arc<[T]> {
     if items.is_empty() { Arc::default() } else { items.into() }
 }
 

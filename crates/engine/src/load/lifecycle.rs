@@ -11,7 +11,7 @@ use api::ManagementPolicy;
 use model::{Diagnostic, Diagnostics, IgnoredChange, Path, Reason, Severity};
 
 /// Parses `lifecycle.ignoreChanges`: attribute paths, or `all`. Checks that need a schema are done by the planner.
-pub(super) fn ignore_changes(texts: &[String]) -> (Arc<[IgnoredChange]>, Diagnostics) {
+pub fn ignore_changes(texts: &[String]) -> (Arc<[IgnoredChange]>, Diagnostics) {
     let mut found = Diagnostics::new();
     let mut ignored: Vec<IgnoredChange> = Vec::with_capacity(texts.len());
     let parsed: Vec<_> = texts.iter().map(|text| text.parse::<Path>()).collect();
@@ -50,7 +50,7 @@ pub(super) fn ignore_changes(texts: &[String]) -> (Arc<[IgnoredChange]>, Diagnos
 }
 
 /// Parses `lifecycle.replaceTriggeredBy`: references to Resources, which are also dependencies.
-pub(super) fn replace_triggered_by(
+pub fn replace_triggered_by(
     texts: &[String],
     variables: &'static [Variable],
     references: &mut Vec<Reference>,
@@ -105,20 +105,19 @@ pub(crate) fn replace_triggered_by_path(index: usize) -> Path {
 }
 
 /// Reads `managementPolicies`. Without it, all actions are allowed.
-pub(super) fn policies(written: Option<&[ManagementPolicy]>) -> (Policies, Diagnostics) {
+pub fn policies(written: Option<&[ManagementPolicy]>) -> (Policies, Diagnostics) {
     let Some(written) = written else { return (Policies::default(), Diagnostics::new()) };
-    let has = |policy| written.contains(&policy);
     let mut found = Diagnostics::new();
-    if !has(ManagementPolicy::Observe) {
+    if !written.contains(&ManagementPolicy::Observe) {
         let what = "`Observe` is required: Purlin must read each object that it manages";
         let at = Path::of(&["spec", "managementPolicies"]);
         found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("add `Observe`"));
     }
     let policies = Policies {
-        create: has(ManagementPolicy::Create),
-        update: has(ManagementPolicy::Update),
-        replace: has(ManagementPolicy::Replace),
-        delete: has(ManagementPolicy::Delete),
+        create: written.contains(&ManagementPolicy::Create),
+        update: written.contains(&ManagementPolicy::Update),
+        replace: written.contains(&ManagementPolicy::Replace),
+        delete: written.contains(&ManagementPolicy::Delete),
     };
     (policies, found)
 }

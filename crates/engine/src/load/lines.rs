@@ -14,14 +14,14 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub(super) fn of(tree: &Tree) -> Self {
+    pub(crate) fn of(tree: &Tree) -> Self {
         let mut fields = Vec::with_capacity(32);
         collect(tree, tree.line, ROOT, &mut fields);
         Self { fields: fields.into() }
     }
 
     /// Returns the position of a field of the document at `document`.
-    pub(super) fn source_of(&self, field: &Path, document: Option<&Source>) -> Option<Source> {
+    pub(crate) fn source_of(&self, field: &Path, document: Option<&Source>) -> Option<Source> {
         document.map(|source| Source { file: source.file.clone(), line: self.line_of(field).unwrap_or(source.line) })
     }
 
@@ -68,20 +68,28 @@ fn short(hash: u64) -> u32 {
 }
 
 fn collect(tree: &Tree, parent: usize, hash: u64, fields: &mut Vec<(u32, u32)>) {
-    let mut child = |hash: u64, line: usize, value: &Tree| {
-        if line != parent {
-            fields.push((short(hash), line as u32));
-        }
-        collect(value, line, hash, fields);
-    };
     match &tree.node {
         Node::Map(entries) => {
-            entries.iter().for_each(|entry| child(below_key(hash, &entry.key), entry.line, &entry.value));
+            for entry in entries {
+                let hash = below_key(hash, &entry.key);
+                add_line(hash, entry.line, parent, fields);
+                collect(&entry.value, entry.line, hash, fields);
+            }
         }
         Node::List(items) => {
-            items.iter().enumerate().for_each(|(index, item)| child(below_index(hash, index), item.line, item));
+            for (index, item) in items.iter().enumerate() {
+                let hash = below_index(hash, index);
+                add_line(hash, item.line, parent, fields);
+                collect(item, item.line, hash, fields);
+            }
         }
         _ => {}
+    }
+}
+
+fn add_line(hash: u64, line: usize, parent: usize, fields: &mut Vec<(u32, u32)>) {
+    if line != parent {
+        fields.push((short(hash), line as u32));
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Config, Drift, DriftAction, Instance, Repeat, Repetition, Template};
-use model::{Address, InstanceKey, Number, Record, Recorded, Stored, Value, in_family};
+use model::{Address, InstanceKey, Number, Record, Recorded, Value, in_family};
 
 impl Config {
     /// Returns the configuration with the Resources of other sources. `others` are the addresses of their records.
@@ -44,7 +44,7 @@ impl Config {
     }
 
     /// The names of the Resources from which objects are to be moved. After a move, the name is free for another object.
-    pub(super) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Arc<str>> {
+    pub(crate) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Arc<str>> {
         let mut names = BTreeSet::new();
         for resource in self.resources().filter(|resource| !resource.moved_from.is_empty()) {
             let records = in_family(recorded, &resource.address.name);
@@ -57,12 +57,16 @@ impl Config {
 
     /// Returns the records whose manifest is in another file than they say, with that file.
     pub fn new_sources(&self, recorded: &Recorded) -> BTreeMap<Address, Arc<str>> {
-        let one = |(address, stored): (&Address, &Stored)| {
-            let resource = self.resource(address).or_else(|| self.resource(&Address::single(address.name.clone())))?;
-            let source = resource.source_file.as_ref().filter(|_| !resource.only_recorded)?;
-            (stored.record.source.as_ref() != Some(source)).then(|| (address.clone(), Arc::clone(source)))
-        };
-        recorded.iter().filter_map(one).collect()
+        let mut sources = BTreeMap::new();
+        for (address, stored) in recorded {
+            let resource = self.resource(address).or_else(|| self.resource(&Address::single(address.name.clone())));
+            let Some(resource) = resource.filter(|resource| !resource.only_recorded) else { continue };
+            let Some(source) = &resource.source_file else { continue };
+            if stored.record.source.as_ref() != Some(source) {
+                sources.insert(address.clone(), Arc::clone(source));
+            }
+        }
+        sources
     }
 }
 
@@ -82,18 +86,16 @@ fn resource(name: &Arc<str>, records: &[&Record]) -> Instance {
 
 /// The repetition with the recorded keys; `None` if no record has a key.
 fn repetition(records: &[&Record]) -> Option<Repetition> {
-    let keys = || records.iter().map(|record| &record.address.key);
-    let names: BTreeSet<&Arc<str>> = keys()
-        .filter_map(|key| match key {
-            InstanceKey::Key(key) => Some(key),
-            _ => None,
-        })
-        .collect();
-    let last = keys().filter_map(|key| match key {
-        InstanceKey::Index(index) => Some(*index),
-        _ => None,
-    });
-    let repeat = match last.max() {
+    let mut names: BTreeSet<&Arc<str>> = BTreeSet::new();
+    let mut last = None;
+    for record in records {
+        match &record.address.key {
+            InstanceKey::Key(key) => _ = names.insert(key),
+            InstanceKey::Index(index) => last = last.max(Some(*index)),
+            InstanceKey::None | InstanceKey::All => {}
+        }
+    }
+    let repeat = match last {
         _ if !names.is_empty() => {
             let entries = names.into_iter().map(|key| (key.clone(), Value::Null));
             Repeat::ForEach(Template::literal(Value::map(entries)))

@@ -66,14 +66,16 @@ impl Config {
     }
 
     /// Replaces the Resources of the program by those that are known now.
-    pub(super) fn add_resources_of_program(&mut self) {
+    pub(crate) fn add_resources_of_program(&mut self) {
         let Some(program) = &self.program else { return };
         let ProgramResources { instances, families, providers, provider_configs } = program.resources();
-        self.providers.extend(providers.into_iter().map(|one| (one.provider.name.clone(), one)));
-        self.provider_configs.extend(provider_configs.into_iter().map(|one| (one.name.clone(), one)));
+        self.providers.extend(providers.into_iter().map(|spec| (spec.provider.name.clone(), spec)));
+        self.provider_configs.extend(provider_configs.into_iter().map(|config| (config.name.clone(), config)));
         // Those of other sources are only recorded, and stay, and so do those that are removed.
-        self.instances.retain(|address, own| own.only_recorded || own.deleting || !address.is_qualified());
-        self.families.retain(|name, own| own.shared.only_recorded || !Address::single(name.clone()).is_qualified());
+        self.instances
+            .retain(|address, instance| instance.only_recorded || instance.deleting || !address.is_qualified());
+        self.families
+            .retain(|name, family| family.shared.only_recorded || !Address::single(name.clone()).is_qualified());
         self.instances.extend(instances.into_iter().map(|instance| (instance.address.clone(), instance)));
         self.families.extend(families.into_iter().map(|family| (family.shared.address.name.clone(), family)));
     }

@@ -88,7 +88,7 @@ impl Scope for ProviderConfigScope<'_> {
 
 impl ProviderConfig {
     /// The configuration of a provider that has no `ProviderConfig`.
-    pub(super) fn without_configuration(name: &Arc<str>) -> Self {
+    pub(crate) fn without_configuration(name: &Arc<str>) -> Self {
         Self {
             name: name.clone(),
             provider: name.clone(),
@@ -171,13 +171,16 @@ impl ProviderBinding {
 
     /// Returns the first error that does not depend on the values of references.
     pub fn problem(&self) -> Option<Diagnostic> {
-        let first = |problems: &Diagnostics| errors(problems).next().cloned();
-        let own = first(&self.config.problems).map(|problem| {
-            let what = format!("the ProviderConfig `{}` is not valid: {}", self.config.name, problem.summary);
-            Diagnostic { reason: Reason::ProviderNotReady, summary: what, ..self.config.at_provider_config(problem) }
-        });
-        let provider = || self.provider.as_ref().err().map(|problem| problem.as_ref().clone());
-        own.or_else(provider).or_else(|| Some(self.config.at_provider_config(first(&self.config.inputs.problems)?)))
+        if let Some(problem) = errors(&self.config.problems).next() {
+            let summary = format!("the ProviderConfig `{}` is not valid: {}", self.config.name, problem.summary);
+            let problem = self.config.at_provider_config(problem.clone());
+            return Some(Diagnostic { reason: Reason::ProviderNotReady, summary, ..problem });
+        }
+        if let Err(problem) = &self.provider {
+            return Some(problem.as_ref().clone());
+        }
+        let problem = errors(&self.config.inputs.problems).next()?;
+        Some(self.config.at_provider_config(problem.clone()))
     }
 
     /// Returns the configured provider if its configuration has no references.
@@ -199,12 +202,12 @@ impl ProviderBinding {
         let provider = self.provider.clone().map_err(|problem| ConfigurationError::Invalid(vec![*problem]))?;
         let scope = ProviderConfigScope { inputs: &self.config.inputs, others: scope };
         let configuration = self.config.config.evaluate(&scope).map_err(|problems| {
-            let below = |mut problem: Diagnostic| {
+            let problems = problems.into_iter().map(|mut problem| {
                 let mut at = Path::default().name("spec").name("config");
                 at.0.extend(problem.path.take().unwrap_or_default().0);
                 self.config.at_provider_config(problem.at(at))
-            };
-            ConfigurationError::Invalid(problems.into_iter().map(below).collect())
+            });
+            ConfigurationError::Invalid(problems.collect())
         })?;
         if configuration.has_unknown() {
             return Err(ConfigurationError::Unknown);

@@ -20,19 +20,19 @@ pub fn provider_config_name(instance: &Instance) -> Arc<str> {
 }
 
 /// The prefix of a type: the default name of its provider.
-pub(super) fn prefix(type_name: &str) -> &str {
+pub fn prefix(type_name: &str) -> &str {
     type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix)
 }
 
 /// Resolves provider bindings and caches them by name.
-pub(super) struct ProviderResolver<'a> {
+pub struct ProviderResolver<'a> {
     providers: &'a BTreeMap<Arc<str>, Arc<ProviderSpec>>,
     configs: &'a BTreeMap<Arc<str>, Arc<ProviderConfig>>,
     known: BTreeMap<Arc<str>, Option<Arc<ProviderBinding>>>,
 }
 
 impl<'a> ProviderResolver<'a> {
-    pub(super) fn new(
+    pub fn new(
         providers: &'a BTreeMap<Arc<str>, Arc<ProviderSpec>>,
         configs: &'a BTreeMap<Arc<str>, Arc<ProviderConfig>>,
     ) -> Self {
@@ -40,7 +40,7 @@ impl<'a> ProviderResolver<'a> {
     }
 
     /// Binds a Resource, unless it is bound already.
-    pub(super) fn resolve(&mut self, instance: &mut Arc<Instance>) {
+    pub fn resolve(&mut self, instance: &mut Arc<Instance>) {
         // What is removed from a program is destroyed with the provider of its record.
         let is_removed = instance.deleting && instance.address.is_qualified();
         if instance.provider.is_some() || instance.only_recorded || is_removed {
@@ -52,14 +52,14 @@ impl<'a> ProviderResolver<'a> {
         let name = provider_config_name(instance);
         match self.binding(&name) {
             Some(provided) => {
-                let own = Arc::make_mut(instance);
+                let instance = Arc::make_mut(instance);
                 if !provided.references().is_empty() {
-                    let mut references = own.references.to_vec();
+                    let mut references = instance.references.to_vec();
                     references.extend(provided.references().iter().cloned());
                     references.sort();
-                    own.references = references.into();
+                    instance.references = references.into();
                 }
-                own.provider = Some(provided);
+                instance.provider = Some(provided);
             }
             None if instance.provider_config.is_some() => {
                 let what = format!("there is no ProviderConfig `{name}`");
@@ -67,10 +67,10 @@ impl<'a> ProviderResolver<'a> {
                 let hint = "create it, or correct the name; Purlin retries automatically";
                 let problem = Diagnostic::error(&instance.address, Reason::ProviderNotFound, what).hint(hint);
                 let problem = problem.from_source(instance.source_of(Some(&at))).at(at);
-                let own = Arc::make_mut(instance);
+                let instance = Arc::make_mut(instance);
                 // This function may run again for the same Resource.
-                if !own.problems.iter().any(|known| known.reason == Reason::ProviderNotFound) {
-                    own.problems.push(problem);
+                if !instance.problems.iter().any(|known| known.reason == Reason::ProviderNotFound) {
+                    instance.problems.push(problem);
                 }
             }
             None => {}
@@ -81,9 +81,11 @@ impl<'a> ProviderResolver<'a> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
         }
-        let config = self.configs.get(name).cloned();
-        let bare = || self.providers.contains_key(name).then(|| Arc::new(ProviderConfig::without_configuration(name)));
-        let provided = config.or_else(bare).map(|config| Arc::new(ProviderBinding::new(config, self.providers)));
+        let mut config = self.configs.get(name).cloned();
+        if config.is_none() && self.providers.contains_key(name) {
+            config = Some(Arc::new(ProviderConfig::without_configuration(name)));
+        }
+        let provided = config.map(|config| Arc::new(ProviderBinding::new(config, self.providers)));
         self.known.insert(name.clone(), provided.clone());
         provided
     }

@@ -9,7 +9,7 @@ use model::kube_names::is_subdomain;
 use model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, InstanceKey, Map, Path, Reason, Value};
 
 /// The hint for an invalid ConfigMap or Secret name.
-pub(super) const NAME_HINT: &str = "names consist of lowercase letters, digits, `-` and `.`";
+pub(crate) const NAME_HINT: &str = "names consist of lowercase letters, digits, `-` and `.`";
 
 #[derive(Clone, Debug)]
 pub struct Publication {
@@ -27,7 +27,7 @@ pub struct Publication {
 ///
 /// # Errors
 /// A diagnostic, with its path and without address, for each invalid or duplicate name.
-pub(super) fn for_instance(shared: &Arc<[Publication]>, key: &InstanceKey) -> (Arc<[Publication]>, Diagnostics) {
+pub(crate) fn for_instance(shared: &Arc<[Publication]>, key: &InstanceKey) -> (Arc<[Publication]>, Diagnostics) {
     if shared.iter().all(|publication| publication.name.is_none()) {
         return (shared.clone(), Vec::new());
     }
@@ -46,14 +46,14 @@ pub(super) fn for_instance(shared: &Arc<[Publication]>, key: &InstanceKey) -> (A
 }
 
 /// The error of a second entry for the same target.
-pub(super) fn duplicate_target(target: &DataRef, at: Path) -> Diagnostic {
+pub(crate) fn duplicate_target(target: &DataRef, at: Path) -> Diagnostic {
     let problem = Diagnostic::general(Reason::InvalidManifest, format!("{target} is published twice")).at(at);
     problem.hint("put all keys in one entry")
 }
 
 impl Publication {
     /// The path of the target's name: `spec.publish[0].secretRef.name`.
-    pub(super) fn name_path(&self) -> Path {
+    pub(crate) fn name_path(&self) -> Path {
         let mut entry = self.at.clone();
         entry.0.pop();
         entry.name(reference_field(self.target.kind)).name("name")
@@ -63,31 +63,32 @@ impl Publication {
     ///
     /// # Errors
     /// The name is invalid, or depends on more than the key of the instance.
-    pub(super) fn with_name_for(&self, key: &InstanceKey) -> Result<Self, Box<Diagnostic>> {
+    pub(crate) fn with_name_for(&self, key: &InstanceKey) -> Result<Self, Box<Diagnostic>> {
         let Some(template) = &self.name else { return Ok(self.clone()) };
-        let problem = |what: String, hint: &str| {
-            let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.name_path());
-            Box::new(if hint.is_empty() { problem } else { problem.hint(hint) })
-        };
         let value = template.evaluate(&KeyScope(key)).map_err(|mut problems| {
             let found = problems.pop().map(|problem| problem.at(self.name_path()));
-            found.map_or_else(|| problem("the name has no value".to_owned(), ""), Box::new)
+            found.map_or_else(|| self.name_problem("the name has no value", ""), Box::new)
         })?;
         let name = match &value {
             Value::String(name) => name.clone(),
             Value::Number(number) => number.to_string().into(),
             Value::Unknown => return Err(Box::new(self.name_not_constant())),
-            other => return Err(problem(format!("the name must be a string, not {}", kind(other)), "")),
+            other => return Err(self.name_problem(format!("the name must be a string, not {}", kind(other)), "")),
         };
         let target = DataRef { kind: self.target.kind, name };
         if !is_subdomain(&target.name) {
-            return Err(problem(invalid_name(&target), NAME_HINT));
+            return Err(self.name_problem(invalid_name(&target), NAME_HINT));
         }
         Ok(Self { target, name: None, ..self.clone() })
     }
 
+    fn name_problem(&self, what: impl Into<String>, hint: &str) -> Box<Diagnostic> {
+        let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.name_path());
+        Box::new(if hint.is_empty() { problem } else { problem.hint(hint) })
+    }
+
     /// Checks that the name depends only on the key of the instance.
-    pub(super) fn check_name(&self, is_counted: bool) -> Option<Diagnostic> {
+    pub(crate) fn check_name(&self, is_counted: bool) -> Option<Diagnostic> {
         let sample = if is_counted { InstanceKey::Index(0) } else { InstanceKey::Key("a".into()) };
         let value = self.name.as_ref()?.evaluate(&KeyScope(&sample)).ok()?;
         value.has_unknown().then(|| self.name_not_constant())
@@ -100,7 +101,7 @@ impl Publication {
     }
 
     /// Returns the data of the copy. `None`: a value is not known yet.
-    pub(super) fn texts(&self, entries: &Map) -> Result<Option<StringData>, Box<Diagnostic>> {
+    pub(crate) fn texts(&self, entries: &Map) -> Result<Option<StringData>, Box<Diagnostic>> {
         let mut texts = StringData::new();
         let mut known = true;
         for (key, value) in entries.iter() {
@@ -125,14 +126,14 @@ impl Publication {
     }
 }
 
-pub(super) fn reference_field(kind: DataKind) -> &'static str {
+pub(crate) fn reference_field(kind: DataKind) -> &'static str {
     match kind {
         DataKind::ConfigMap => "configMapRef",
         DataKind::Secret => "secretRef",
     }
 }
 
-pub(super) fn invalid_name(target: &DataRef) -> String {
+pub(crate) fn invalid_name(target: &DataRef) -> String {
     format!("`{}` is not a valid {} name", target.name, target.kind.as_str())
 }
 

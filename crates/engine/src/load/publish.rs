@@ -18,8 +18,7 @@ pub type PublishedData = BTreeMap<DataRef, Option<StringData>>;
 /// # Errors
 /// One diagnostic, with its path, for each value that cannot be published.
 pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Result<PublishedData, Diagnostics> {
-    let own = InstanceScope { instance, others };
-    let scope = SelfScope { object: itself, scope: &own };
+    let scope = SelfScope { object: itself, scope: &InstanceScope { instance, others } };
     let mut published = PublishedData::new();
     let mut problems = Vec::new();
     for publication in instance.publish.iter() {

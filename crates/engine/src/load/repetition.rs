@@ -108,7 +108,7 @@ impl Repetition {
     }
 
     /// Whether it contains no expressions.
-    pub(super) fn is_literal(&self) -> bool {
+    pub(crate) fn is_literal(&self) -> bool {
         let repeat = self.repeat.as_ref().map(|(Repeat::Count(template) | Repeat::ForEach(template))| template);
         self.enabled.iter().chain(repeat).all(|template| template.as_literal().is_some())
     }
@@ -179,8 +179,9 @@ fn keys(value: &Value, at: Path) -> Result<RepetitionResult, Diagnostics> {
     if keys.len() > MAX_INSTANCES {
         return Err(vec![too_many(at, keys.len() as u64)]);
     }
-    let unfit = |key: &&Arc<str>| key.is_empty() || key.len() > MAX_KEY_BYTES || key.chars().any(char::is_control);
-    if let Some(key) = keys.keys().find(unfit) {
+    let invalid_key =
+        keys.keys().find(|key| key.is_empty() || key.len() > MAX_KEY_BYTES || key.chars().any(char::is_control));
+    if let Some(key) = invalid_key {
         let hint = format!("a key has 1 to {MAX_KEY_BYTES} bytes and no control characters");
         return Err(vec![invalid(at, format!("{} is not a valid key", serde_json::Value::from(key.as_ref())), &hint)]);
     }

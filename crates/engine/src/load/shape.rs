@@ -14,7 +14,7 @@ use model::{Number, Path, Segment};
 
 /// What a value of a document can be.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub enum Shape {
     /// Any value, or a map of any values. Its content is not typed.
     Free {
         is_map: bool,
@@ -42,24 +42,24 @@ pub(super) enum Shape {
 
 /// The fields of a map.
 #[derive(Debug)]
-pub(super) struct Fields {
+pub struct Fields {
     /// Sorted by name.
-    pub(super) all: Vec<(Arc<str>, Shape)>,
-    pub(super) required: Vec<Arc<str>>,
+    pub all: Vec<(Arc<str>, Shape)>,
+    pub required: Vec<Arc<str>>,
 }
 
 /// The items of a list.
 #[derive(Debug)]
-pub(super) struct Items {
-    pub(super) shape: Shape,
-    pub(super) min: usize,
-    pub(super) max: usize,
-    pub(super) unique: Unique,
+pub struct Items {
+    pub shape: Shape,
+    pub min: usize,
+    pub max: usize,
+    pub unique: Unique,
 }
 
 /// Which items of a list count as duplicates.
 #[derive(Debug)]
-pub(super) enum Unique {
+pub enum Unique {
     No,
     /// Equal items.
     Items,
@@ -68,7 +68,7 @@ pub(super) enum Unique {
 }
 
 /// Returns the shape of the documents of a kind. An unknown kind has the shape of a Resource.
-pub(super) fn of(kind: &str) -> &'static Shape {
+pub fn of(kind: &str) -> &'static Shape {
     static RESOURCE: LazyLock<Shape> = LazyLock::new(|| document(&api::resource_crd()));
     static DATA_SOURCE: LazyLock<Shape> = LazyLock::new(|| document(&api::data_source_crd()));
     static PROVIDER: LazyLock<Shape> = LazyLock::new(|| document(&api::provider_crd()));
@@ -82,18 +82,18 @@ pub(super) fn of(kind: &str) -> &'static Shape {
 }
 
 impl Fields {
-    pub(super) fn get(&self, name: &str) -> Option<&Shape> {
+    pub fn get(&self, name: &str) -> Option<&Shape> {
         self.all.binary_search_by(|(known, _)| (**known).cmp(name)).ok().map(|index| &self.all[index].1)
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all.iter().map(|(name, _)| name.as_ref())
     }
 }
 
 impl Shape {
     /// Whether the value is of this type. The content of maps and lists is not checked.
-    pub(super) fn fits(&self, tree: &Tree) -> bool {
+    pub fn fits(&self, tree: &Tree) -> bool {
         match (self, &tree.node) {
             (Self::Free { is_map: false }, _)
             | (Self::Free { .. } | Self::Map(_) | Self::Strings { .. }, Node::Map(_))
@@ -106,7 +106,7 @@ impl Shape {
     }
 
     /// Returns the shape of the `spec` of a document.
-    pub(super) fn spec(&self) -> &Self {
+    pub fn spec(&self) -> &Self {
         match self {
             Self::Map(fields) => fields.get("spec"),
             _ => None,
@@ -115,7 +115,7 @@ impl Shape {
     }
 
     /// Returns the shape at a path.
-    pub(super) fn at(&self, path: &Path) -> Option<&Self> {
+    pub fn at(&self, path: &Path) -> Option<&Self> {
         let mut here = self;
         for segment in &path.0 {
             here = match (here, segment) {
@@ -197,13 +197,12 @@ fn at_most(limit: Option<i64>) -> usize {
 fn document(crd: &api::CustomResourceDefinition) -> Shape {
     let schema = crd.spec.versions.first().and_then(|version| version.schema.as_ref()?.open_api_v3_schema.as_ref());
     let spec = schema.and_then(|root| root.properties.as_ref()?.get("spec")).expect("every kind has a spec");
-    let any = || Shape::Free { is_map: false };
     let fields = [
         ("apiVersion", string()),
         ("kind", string()),
         ("metadata", metadata()),
         ("spec", Shape::of_schema(spec)),
-        ("status", any()),
+        ("status", anything()),
     ];
     // A missing spec is an empty one.
     Shape::of_fields(fields)
@@ -211,26 +210,32 @@ fn document(crd: &api::CustomResourceDefinition) -> Shape {
 
 /// The fields of `metadata` that a manifest, or the output of `kubectl get`, can contain.
 fn metadata() -> Shape {
-    let any = || Shape::Free { is_map: false };
-    let strings = || Shape::Strings { min: 0, max: usize::MAX };
     let fields = [
         ("annotations", strings()),
-        ("creationTimestamp", any()),
-        ("deletionGracePeriodSeconds", any()),
-        ("deletionTimestamp", any()),
-        ("finalizers", any()),
-        ("generateName", any()),
-        ("generation", any()),
+        ("creationTimestamp", anything()),
+        ("deletionGracePeriodSeconds", anything()),
+        ("deletionTimestamp", anything()),
+        ("finalizers", anything()),
+        ("generateName", anything()),
+        ("generation", anything()),
         ("labels", strings()),
-        ("managedFields", any()),
+        ("managedFields", anything()),
         ("name", string()),
         ("namespace", string()),
-        ("ownerReferences", any()),
-        ("resourceVersion", any()),
-        ("selfLink", any()),
-        ("uid", any()),
+        ("ownerReferences", anything()),
+        ("resourceVersion", anything()),
+        ("selfLink", anything()),
+        ("uid", anything()),
     ];
     Shape::of_fields(fields)
+}
+
+fn anything() -> Shape {
+    Shape::Free { is_map: false }
+}
+
+fn strings() -> Shape {
+    Shape::Strings { min: 0, max: usize::MAX }
 }
 
 fn string() -> Shape {

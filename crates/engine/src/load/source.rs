@@ -73,21 +73,20 @@ pub fn read(given: &[PathBuf], paths: &SourcePaths) -> LoadedSource {
     let config = &loaded.config;
     let resources = config.instances.values().chain(config.families.values().map(|family| &family.shared));
     let sources: BTreeSet<&str> = resources.filter_map(|resource| resource.source_file.as_deref()).collect();
-    let one = |path: &PathBuf| {
+    for path in given {
         let absolute = paths.absolute(path);
         let has_resource = sources.iter().any(|source| paths.covers(&absolute, source));
-        GivenSource {
+        loaded.given.push(GivenSource {
             name: path.to_string_lossy().into_owned(),
             missing: missing.get(path).cloned(),
             is_empty: !has_resource && config.incomplete.is_empty(),
             has_files: texts.iter().any(|text| {
-                let is_own = text.source.as_deref().is_some_and(|source| paths.covers(&absolute, source));
-                is_own && !text.text.trim().is_empty()
+                let is_covered = text.source.as_deref().is_some_and(|source| paths.covers(&absolute, source));
+                is_covered && !text.text.trim().is_empty()
             }),
             absolute,
-        }
-    };
-    loaded.given = given.iter().map(one).collect();
+        });
+    }
     loaded
 }
 
@@ -109,23 +108,26 @@ fn read_texts(files: Vec<SourceFile>, paths: &SourcePaths) -> (Vec<SourceText>, 
 
 fn digest(texts: &[SourceText], incomplete: &Diagnostics) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    let mut part = |text: &str| {
-        hasher.update((text.len() as u64).to_le_bytes());
-        hasher.update(text);
-    };
     for SourceText { source, text, .. } in texts {
-        part(source.as_deref().unwrap_or_default());
-        part(text);
+        feed(&mut hasher, source.as_deref().unwrap_or_default());
+        feed(&mut hasher, text);
     }
-    incomplete.iter().for_each(|problem| part(&problem.to_string()));
+    incomplete.iter().for_each(|problem| feed(&mut hasher, &problem.to_string()));
     hasher.finalize().into()
+}
+
+fn feed(hasher: &mut Sha256, text: &str) {
+    hasher.update((text.len() as u64).to_le_bytes());
+    hasher.update(text);
 }
 
 /// Reads named strings instead of files.
 pub fn read_strings(texts: &[(&str, &str)]) -> LoadedSource {
-    let text =
-        |(name, text): &(&str, &str)| SourceText { name: (*name).into(), source: None, text: (*text).to_owned() };
-    decode(&texts.iter().map(text).collect::<Vec<_>>(), Vec::new())
+    let texts: Vec<SourceText> = texts
+        .iter()
+        .map(|(name, text)| SourceText { name: (*name).into(), source: None, text: (*text).to_owned() })
+        .collect();
+    decode(&texts, Vec::new())
 }
 
 fn decode(texts: &[SourceText], incomplete: Diagnostics) -> LoadedSource {
@@ -176,25 +178,22 @@ struct Chunk<'a> {
 /// can be parsed in parallel. A file with directives is not split, because they precede the `---` line.
 fn split_chunks(source: &SourceText) -> Vec<Chunk<'_>> {
     let text = source.text.as_str();
-    let mut pieces = Vec::new();
     if text.starts_with('%') || text.contains("\n%") {
         return vec![Chunk { file: &source.name, first_line: 1, text }];
     }
+    let separators = text
+        .match_indices("\n---")
+        .map(|(line_break, _)| line_break + 1)
+        .filter(|at| matches!(text.as_bytes().get(at + 3), None | Some(b'\n' | b'\r' | b' ' | b'\t')));
+    let mut chunks = Vec::new();
     let (mut start, mut first_line) = (0, 1);
-    let mut push = |from: usize, to: usize| {
-        let piece = &text[from..to];
-        pieces.push(Chunk { file: &source.name, first_line, text: piece });
-        first_line += piece.bytes().filter(|byte| *byte == b'\n').count();
-    };
-    for (found, _) in text.match_indices("\n---") {
-        let at = found + 1;
-        if matches!(text.as_bytes().get(at + 3), None | Some(b'\n' | b'\r' | b' ' | b'\t')) {
-            push(start, at);
-            start = at;
-        }
+    for end in separators.chain([text.len()]) {
+        let chunk = &text[start..end];
+        chunks.push(Chunk { file: &source.name, first_line, text: chunk });
+        first_line += chunk.bytes().filter(|byte| *byte == b'\n').count();
+        start = end;
     }
-    push(start, text.len());
-    pieces
+    chunks
 }
 
 /// Parses and decodes the chunks, on several threads if there are many.
@@ -225,20 +224,20 @@ fn decode_all(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
 
 fn decode_chunks(pieces: &[Chunk<'_>], cluster: Option<ClusterOrigin<'_>>) -> Vec<Manifest> {
     let mut interner = Interner::default();
-    let mut found = Vec::with_capacity(pieces.len());
+    let mut manifests = Vec::with_capacity(pieces.len());
     for piece in pieces {
         // The author of a Plan must not occupy the memory or the time of the controller.
         let read = if cluster.is_some() { yaml::read_strictly } else { yaml::read };
         let (documents, fault) = read(piece.text, piece.first_line, &mut interner);
         for document in &documents {
             let origin = Origin { file: piece.file, cluster };
-            document::decode(document, origin, &mut interner, &mut found);
+            document::decode(document, origin, &mut interner, &mut manifests);
         }
         if let Some(fault) = fault {
-            found.push(Manifest::Unreadable(document::diagnostic(&fault, piece.file, false)));
+            manifests.push(Manifest::Unreadable(document::diagnostic(&fault, piece.file, false)));
         }
     }
-    found
+    manifests
 }
 
 /// Combines the manifests in source order.
@@ -298,12 +297,12 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
             }
         }
     }
-    let find = |object: &DataRef| {
+    let lookup = |object: &DataRef| {
         data.get(object).map_or(DataLookup::Missing, |(texts, _)| DataLookup::Present(texts.clone()))
     };
     for mut config in configs {
         if !config.inputs.declared.is_empty() {
-            config.inputs = config.inputs.resolve(&Address::single(config.name.clone()), &find);
+            config.inputs = config.inputs.resolve(&Address::single(config.name.clone()), &lookup);
         }
         match loaded.config.provider_configs.entry(config.name.clone()) {
             Entry::Vacant(entry) => drop(entry.insert(Arc::new(config))),
@@ -315,24 +314,30 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     }
     for mut resource in resources {
         if !resource.inputs.declared.is_empty() {
-            resource.inputs = resource.inputs.resolve(&resource.address, &find);
+            resource.inputs = resource.inputs.resolve(&resource.address, &lookup);
         }
         add_resource(&mut loaded.config, resource);
     }
     loaded.data = data.into_iter().map(|(object, (texts, _))| (object, texts)).collect();
     loaded.config.link();
-    if namespace.is_none() && namespaces.len() > 1 {
+    set_namespace(&mut loaded, namespace, namespaces);
+    loaded
+}
+
+/// `named`: the namespace that a document names. `namespaces`: the values of the Namespace documents.
+fn set_namespace(loaded: &mut LoadedSource, named: Option<Arc<str>>, mut namespaces: BTreeMap<Arc<str>, Value>) {
+    if named.is_none() && namespaces.len() > 1 {
         let names: Vec<String> = namespaces.keys().map(|name| format!("`{name}`")).collect();
         let what = format!("the files contain several Namespaces ({}), and no document names one", names.join(", "));
         let hint = "use a separate directory and state file for each namespace";
         loaded.diagnostics.push(Diagnostic::general(Reason::InvalidManifest, what).hint(hint));
     }
-    let only = || (namespaces.len() == 1).then(|| namespaces.keys().next().cloned()).flatten();
-    let namespace = namespace.or_else(only).unwrap_or_else(|| DEFAULT_NAMESPACE.into());
-    let empty = || document::namespace_value(&namespace, Value::map::<Arc<str>>([]), Value::map::<Arc<str>>([]));
-    loaded.namespace = namespaces.remove(&namespace).unwrap_or_else(empty);
+    let only = namespaces.keys().next().filter(|_| namespaces.len() == 1).cloned();
+    let namespace = named.or(only).unwrap_or_else(|| DEFAULT_NAMESPACE.into());
+    loaded.namespace = namespaces.remove(&namespace).unwrap_or_else(|| {
+        document::namespace_value(&namespace, Value::map::<Arc<str>>([]), Value::map::<Arc<str>>([]))
+    });
     loaded.config.namespace = namespace;
-    loaded
 }
 
 fn duplicate_definition(object: &str, first: Option<&Source>, second: Option<Source>) -> Diagnostic {
@@ -358,8 +363,8 @@ fn namespace_mismatch(first: &mut Option<Arc<str>>, named: Option<(Arc<str>, Sou
 fn add_resource(config: &mut Config, resource: Instance) {
     let Some(existing) = config.resource(&resource.address) else { return config.add(Arc::new(resource)) };
     let at = model::Path::of(&["metadata", "name"]);
-    let place = |instance: &Instance| instance.source_of(Some(&at)).map(|source| source.to_string());
-    let (first, second) = (place(existing).unwrap_or_default(), place(&resource).unwrap_or_default());
+    let [first, second] = [&**existing, &resource]
+        .map(|instance| instance.source_of(Some(&at)).map(|source| source.to_string()).unwrap_or_default());
     let what = format!("the name is used in {first} and in {second}");
     let mut merged = Instance::clone(existing);
     merged.moved_from = merged.moved_from.iter().chain(resource.moved_from.iter()).cloned().collect();

@@ -45,12 +45,12 @@ impl Tree {
     }
 
     pub fn strings(texts: &BTreeMap<String, String>, interner: &mut Interner) -> Self {
-        let entry = |(key, text): (&String, &String)| Entry {
+        let entries = texts.iter().map(|(key, text)| Entry {
             key: interner.get(&to_nfc(key)),
             line: 0,
             value: Self::string(text),
-        };
-        Self { line: 0, node: Node::Map(texts.iter().map(entry).collect()) }
+        });
+        Self { line: 0, node: Node::Map(entries.collect()) }
     }
 
     pub fn from_json_map(map: &serde_json::Map<String, serde_json::Value>, interner: &mut Interner) -> Self {

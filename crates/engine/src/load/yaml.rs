@@ -24,13 +24,13 @@ const DEPTH: usize = 100;
 
 /// A problem in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub struct Fault {
     /// The line, from 1.
-    pub(super) line: usize,
+    pub line: usize,
     /// What is wrong, in one line.
-    pub(super) what: String,
+    pub what: String,
     /// The next step, if there is one.
-    pub(super) hint: Option<String>,
+    pub hint: Option<String>,
 }
 
 impl Fault {
@@ -45,17 +45,17 @@ impl Fault {
 
 /// One document that could be read.
 #[derive(Debug)]
-pub(super) struct Document {
-    pub(super) tree: Tree,
+pub struct Document {
+    pub tree: Tree,
     /// What is wrong with it although it could be read.
-    pub(super) errors: Vec<Fault>,
+    pub errors: Vec<Fault>,
     /// What another reader would understand differently.
-    pub(super) warnings: Vec<Fault>,
+    pub warnings: Vec<Fault>,
 }
 
 /// Reads every document of a text whose first line is `first_line` of its file. `Err` comes after the documents that
 /// could be read.
-pub(super) fn read(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
+pub fn read(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
     if let Some(document) = simple::read(text, first_line, interner) {
         return (vec![document], None);
     }
@@ -64,7 +64,7 @@ pub(super) fn read(text: &str, first_line: usize, interner: &mut Interner) -> (V
 
 /// As [`read`], for a text of another user: without anchors, aliases and merge keys, which can expand to any size, and
 /// without duplicate keys, each of which takes the more time the larger the map is.
-pub(super) fn read_strictly(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
+pub fn read_strictly(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
     parse(text, first_line, interner, true)
 }
 
@@ -129,19 +129,19 @@ impl<'a> Builder<'a> {
             return fault.hint("indent with spaces");
         }
         // The braces of an expression are those of YAML where a map is written in braces.
-        let near = |text: &&str| text.contains("${") && text.contains("{ ");
-        let here = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        let is_value = |value: &str| value.trim_start().starts_with("${");
-        match text.lines().skip(line.saturating_sub(2)).take(2).find(near) {
-            Some(_) if here.split_once(": ").is_some_and(|(_, value)| is_value(value)) => {
-                fault.hint("put an expression that contains `: ` in quotes: `'${...}'`")
-            }
-            Some(_) => fault.hint("inside `{ ... }` and `[ ... ]`, put expressions in quotes: `\"${...}\"`"),
-            None if error.info().contains("mapping values are not allowed") => {
-                fault.hint("put a value that contains `: ` in quotes")
-            }
-            None => fault,
+        let mut near = text.lines().skip(line.saturating_sub(2)).take(2);
+        if near.any(|text| text.contains("${") && text.contains("{ ")) {
+            let here = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+            let value = here.split_once(": ").map_or("", |(_, value)| value);
+            return fault.hint(match value.trim_start().starts_with("${") {
+                true => "put an expression that contains `: ` in quotes: `'${...}'`",
+                false => "inside `{ ... }` and `[ ... ]`, put expressions in quotes: `\"${...}\"`",
+            });
         }
+        if error.info().contains("mapping values are not allowed") {
+            return fault.hint("put a value that contains `: ` in quotes");
+        }
+        fault
     }
 
     fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), Fault> {
@@ -224,7 +224,7 @@ impl<'a> Builder<'a> {
             Some(Frame::Map { line, anchor, mut entries, merged, .. }) => {
                 self.check_keys(&mut entries)?;
                 for entry in merged {
-                    if entries.iter().all(|own| own.key != entry.key) {
+                    if entries.iter().all(|known| known.key != entry.key) {
                         entries.push(entry);
                     }
                 }
@@ -376,12 +376,11 @@ fn number(text: &str) -> Option<Scalar> {
             return i64::from_str_radix(digits, radix).ok().map(|int| Scalar::Number(Number::Int(int)));
         }
     }
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let whole = digits(unsigned);
+    let whole = leading_digits(unsigned);
     let mut rest = &unsigned[whole..];
     let mut fraction = 0;
     if let Some(after) = rest.strip_prefix('.') {
-        fraction = digits(after);
+        fraction = leading_digits(after);
         rest = &after[fraction..];
     }
     if whole + fraction == 0 {
@@ -389,13 +388,17 @@ fn number(text: &str) -> Option<Scalar> {
     }
     if let Some(exponent) = rest.strip_prefix(['e', 'E']) {
         let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
-        if exponent.is_empty() || digits(exponent) != exponent.len() {
+        if exponent.is_empty() || leading_digits(exponent) != exponent.len() {
             return None;
         }
     } else if !rest.is_empty() {
         return None;
     }
     Number::parse(text.strip_prefix('+').unwrap_or(text)).map(Scalar::Number)
+}
+
+fn leading_digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 mod digest;
 pub mod followers;
-mod hash_input;
+pub mod shown;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use self::digest::Digester;
-use super::{ObjectBlock, Plan, PlanOptions};
+pub use self::digest::Digester;
+use super::{ObjectBlock, PlanOptions};
 use crate::load::Config;
-use api::{APPROVE_DESTROYS, ChangeDigest, PlanSpec, PlanStatus, RequiredApproval};
+use api::{APPROVE_DESTROYS, ChangeDigest, ChangeProof, RequiredApproval};
 use model::text::hex;
 use model::{
     Action, Address, ApprovedObject, Change, ChangeApproval, ChangeCause, Reason, Record, Recorded, RequiredApprovals,
@@ -84,6 +84,8 @@ pub enum OfferState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardedChange {
     pub digest: ChangeDigest,
+    /// What proves that a Plan shows it as it is.
+    pub proof: ChangeProof,
     pub approval: Option<ChangeApproval>,
 }
 
@@ -92,7 +94,7 @@ pub struct GuardedChange {
 pub struct Guarded {
     pub changes: Vec<GuardedChange>,
     /// The digest of all of them.
-    pub all: String,
+    pub digest: String,
     /// Those that no approval names, with their digest; `None` if each is named. A Plan with one of the two digests
     /// approves them.
     pub unnamed: Option<RequiredApproval>,
@@ -125,93 +127,102 @@ impl Approvals {
     /// The changes of a component that need an approval. `None` if there are none.
     pub fn guarded(
         &self,
-        salt: &[u8],
-        plan: &Plan,
-        config: &Config,
+        digester: &Digester<'_>,
         recorded: &Recorded,
         component: &BTreeSet<Arc<str>>,
     ) -> Option<Guarded> {
-        let digester = Digester::new(salt, plan, config);
-        let own = plan.changes.iter().filter(|change| component.contains(&change.address.name));
-        let guarded = own.filter(|change| self.guards(&digester, change, config, recorded));
-        let mut changes: Vec<(&Change, GuardedChange)> =
-            guarded.map(|change| (change, self.judge(&digester, change))).collect();
+        let mut changes: Vec<(&Change, GuardedChange)> = digester
+            .plan
+            .changes()
+            .filter(|change| component.contains(&change.address.name))
+            .filter(|change| self.guards(digester, change, recorded))
+            .map(|change| (change, self.judge(digester, change)))
+            .collect();
         if changes.is_empty() {
             return None;
         }
-        let all = digest_of(changes.iter().map(|(_, one)| &one.digest));
-        let is_unnamed = |one: &GuardedChange| one.approval.is_none();
-        let unnamed: Vec<ChangeDigest> =
-            changes.iter().filter(|(_, one)| is_unnamed(one)).map(|(_, one)| one.digest.clone()).collect();
+        let digest = digest_of(changes.iter().map(|(_, guarded)| &guarded.digest));
+        let unnamed: Vec<ChangeDigest> = changes
+            .iter()
+            .filter(|(_, guarded)| guarded.approval.is_none())
+            .map(|(_, guarded)| guarded.digest.clone())
+            .collect();
         let unnamed = (!unnamed.is_empty()).then(|| RequiredApproval { digest: digest_of(&unnamed), changes: unnamed });
-        let by_digest = self.digests.get(all.as_str());
+        let by_digest = self.digests.get(digest.as_str());
         let by_digest = by_digest.or_else(|| self.digests.get(unnamed.as_ref()?.digest.as_str()));
-        for (change, one) in &mut changes {
-            if one.approval.is_none() {
-                one.approval = by_digest.map(|approver| approver.approval(&one.digest));
+        for (change, guarded) in &mut changes {
+            if guarded.approval.is_none() {
+                guarded.approval = by_digest.map(|approver| approver.approval(&guarded.digest));
             }
-            if let Some(approval) = one.approval.as_mut().filter(|_| change.action == Action::Replace) {
-                let unknown_paths = one.digest.unknown_paths.clone();
+            if let Some(approval) = guarded.approval.as_mut().filter(|_| change.action == Action::Replace) {
+                let unknown_paths = guarded.digest.unknown_paths.clone();
                 let digest = digester.second_half(change, &unknown_paths).into();
                 let (by, uses) = (approval.by.clone(), approval.uses.clone());
                 approval.new_object = Some(Box::new(ApprovedObject { digest, unknown_paths, by, uses }));
             }
         }
-        Some(Guarded { changes: changes.into_iter().map(|(_, one)| one).collect(), all, unnamed })
+        Some(Guarded { changes: changes.into_iter().map(|(_, guarded)| guarded).collect(), digest, unnamed })
     }
 
     /// The approvals of creates that complete an approved replacement.
-    pub fn second_halves(
-        &self,
-        salt: &[u8],
-        plan: &Plan,
-        config: &Config,
-        recorded: &Recorded,
-    ) -> BTreeMap<Address, ChangeApproval> {
-        let digester = Digester::new(salt, plan, config);
-        let approved = |change: &&Change| {
-            let object = begun(change, recorded)?.approved_object.as_ref()?;
-            let approval = ChangeApproval { by: object.by.clone(), uses: object.uses.clone(), new_object: None };
-            is_approved_object(&digester, change, object).then(|| (change.address.clone(), approval))
-        };
-        plan.changes.iter().filter_map(|change| approved(&change)).collect()
+    pub fn second_halves(&self, digester: &Digester<'_>, recorded: &Recorded) -> BTreeMap<Address, ChangeApproval> {
+        digester
+            .plan
+            .changes()
+            .filter_map(|change| {
+                let object = begun(change, recorded)?.approved_object.as_ref()?;
+                let approval = ChangeApproval { by: object.by.clone(), uses: object.uses.clone(), new_object: None };
+                is_approved_object(digester, change, object).then(|| (change.address.clone(), approval))
+            })
+            .collect()
     }
 
     /// Whether a change needs an approval. What completes a change that has begun needs none: the second half of an
     /// approved replacement, deposed objects, and running steps.
-    fn guards(&self, digester: &Digester<'_>, change: &Change, config: &Config, recorded: &Recorded) -> bool {
+    fn guards(&self, digester: &Digester<'_>, change: &Change, recorded: &Recorded) -> bool {
+        let config = digester.config;
         if change.deposed.is_some() || change.because == Some(ChangeCause::Running) {
             return false;
         }
         if change.action == Action::Destroy && self.destroys_approved {
             return false;
         }
-        let resource = config.instances.get(&change.address).or_else(|| config.resource(&change.address));
-        let is_required = |change: &Change| {
-            self.required.concern(change) || resource.is_some_and(|resource| resource.require_approval.concern(change))
-        };
-        let Some(record) = begun(change, recorded) else { return is_required(change) };
+        let Some(record) = begun(change, recorded) else { return self.requires(change, config) };
         match &record.approved_object {
             Some(object) => !is_approved_object(digester, change, object),
             // It began when it needed no approval.
-            None => is_required(&Change { action: Action::Replace, ..change.clone() }),
+            None => self.requires(&Change { action: Action::Replace, ..change.clone() }, config),
         }
+    }
+
+    /// Whether the namespace or the Resource requires an approval of a change.
+    fn requires(&self, change: &Change, config: &Config) -> bool {
+        let resource = config.instances.get(&change.address).or_else(|| config.resource(&change.address));
+        self.required.concern(change) || resource.is_some_and(|resource| resource.require_approval.concern(change))
     }
 
     fn judge(&self, digester: &Digester<'_>, change: &Change) -> GuardedChange {
         let approved = self.changes.get(&change.address).into_iter().flatten();
-        let same = |one: &&ApprovedChange| {
-            let known = &one.change;
-            known.action == change.action && digester.digest(change, &known.unknown_paths) == known.digest
+        let same: Vec<(&ApprovedChange, ChangeProof)> = approved
+            .filter_map(|approved| {
+                let (digest, proof) = digester.digest(change, &approved.change.unknown_paths);
+                let is_same = approved.change.action == change.action && digest == approved.change.digest;
+                is_same.then_some((approved, proof))
+            })
+            .collect();
+        let Some((first, proof)) = same.first() else {
+            let (digest, proof) = digester.change(change);
+            return GuardedChange { digest, proof, approval: None };
         };
-        let same: Vec<&ApprovedChange> = approved.filter(same).collect();
-        let Some(first) = same.first() else {
-            return GuardedChange { digest: digester.change(change), approval: None };
-        };
-        let uses = same.iter().take(MAX_USES).map(|one| one.approver.use_of(&one.change)).collect::<String>();
+        let uses = same
+            .iter()
+            .take(MAX_USES)
+            .map(|(approved, _)| approved.approver.use_of(&approved.change))
+            .collect::<String>();
         let approval = ChangeApproval { uses: uses.into(), ..first.approver.approval(&first.change) };
         // As approved: what was unknown then may be known now.
-        GuardedChange { digest: ChangeDigest { applied: false, ..first.change.clone() }, approval: Some(approval) }
+        let digest = ChangeDigest { applied: false, ..first.change.clone() };
+        GuardedChange { digest, proof: proof.clone(), approval: Some(approval) }
     }
 }
 
@@ -230,15 +241,20 @@ impl Guarded {
     /// The form of the status.
     pub fn published(&self) -> RequiredApproval {
         RequiredApproval {
-            digest: self.all.clone(),
-            changes: self.changes.iter().map(|one| one.digest.clone()).collect(),
+            digest: self.digest.clone(),
+            changes: self.changes.iter().map(|change| change.digest.clone()).collect(),
         }
+    }
+
+    /// What proves that a Plan shows these changes as they are.
+    pub fn proofs(&self) -> impl Iterator<Item = (&Address, &ChangeProof)> {
+        self.changes.iter().map(|change| (&change.digest.address, &change.proof))
     }
 
     /// The changes that a Plan with this digest covers; `None` if it covers none of them.
     pub fn covered_by(&self, digest: &str) -> Option<RequiredApproval> {
         let unnamed = self.unnamed.as_ref().filter(|unnamed| unnamed.digest == digest);
-        unnamed.cloned().or_else(|| (self.all == digest).then(|| self.published()))
+        unnamed.cloned().or_else(|| (self.digest == digest).then(|| self.published()))
     }
 
     /// The changes that are not approved, with their digest; `None` if all are approved.
@@ -250,13 +266,13 @@ impl Guarded {
     /// Where users decide on changes that are not approved. `find`: the Plan with a digest.
     pub fn offer(&self, find: impl Fn(&str) -> Option<Offer>) -> Option<Offer> {
         let held = self.held()?;
-        let known = find(&held.digest).or_else(|| find(&self.all));
+        let known = find(&held.digest).or_else(|| find(&self.digest));
         Some(known.unwrap_or_else(|| Offer { plan: held.plan_name().into(), state: OfferState::Open }))
     }
 
     /// The changes that are not approved.
     pub fn waiting(&self) -> impl Iterator<Item = &ChangeDigest> {
-        self.changes.iter().filter(|one| one.approval.is_none()).map(|one| &one.digest)
+        self.changes.iter().filter(|change| change.approval.is_none()).map(|change| &change.digest)
     }
 
     /// Why the objects of these changes must not be changed.
@@ -324,14 +340,6 @@ pub fn differences(approved: &[ChangeDigest], due: &[&ChangeDigest]) -> Vec<Stri
         lines.push(format!("{more} more"));
     }
     lines
-}
-
-/// Whether all that a Plan says about its changes is covered by its digest.
-pub fn is_consistent(spec: &PlanSpec, status: &PlanStatus) -> bool {
-    let covered = |changes: &[ChangeDigest]| spec.digest.as_ref().is_none_or(|digest| digest_of(changes) == *digest);
-    // Without the changes, the digest counts alone.
-    let fits = |changes: &[ChangeDigest]| changes.is_empty() || covered(changes);
-    fits(&spec.changes) && status.approvals.iter().all(|due| fits(&due.changes))
 }
 
 /// A change in a sentence.

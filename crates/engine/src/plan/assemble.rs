@@ -15,7 +15,8 @@ use super::eval_scope::EvalScope;
 use super::inherit::Inheritance;
 use super::input::{Id, Node, PlanInput};
 use super::{
-    EffectiveLifecycle, Mode, Plan, PreparedStep, constraints, families, hooks, protect, seed, select, trigger,
+    EffectiveLifecycle, Mode, Plan, PlannedObject, PreparedStep, constraints, families, hooks, protect, seed, select,
+    trigger,
 };
 use crate::load::Instance;
 use model::{
@@ -27,71 +28,80 @@ use model::{
 const LONGEST_CHAIN: usize = 16;
 
 /// Requires final decisions.
-pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, flags: &Inheritance) -> Plan {
-    let mut plan = Plan {
-        dependencies: dependencies(input),
-        lifecycle: lifecycle(input, flags),
-        remedies: remedies(input, &decisions),
-        changes: Vec::with_capacity(decisions.len()),
-        ..Plan::default()
-    };
-    let mut diagnostics = Report::default();
-    warn_of_orphans(input, &decisions, &mut diagnostics);
+pub fn assemble(input: &PlanInput<'_>, mut decisions: Vec<Option<Decision>>, flags: &Inheritance) -> Plan {
+    let mut report = Report::default();
+    warn_of_orphans(input, &decisions, &mut report);
     let again = deferred_warning(input, &decisions);
-    let faulty = (0..decisions.len()).filter(|id| constraints::is_faulty(input, &decisions, *id));
-    plan.faulty = faulty.map(|id| input.address(id).clone()).collect();
+    let faulty: Vec<Id> = (0..decisions.len()).filter(|id| constraints::is_faulty(input, &decisions, *id)).collect();
+    let mut remedies = constraints::remedies(input, &decisions);
     let mut expressed = evaluated_flags(input, &decisions);
-    let mut prepared = Vec::new();
-    for (id, decision) in decisions.into_iter().enumerate() {
-        let Some(mut decision) = decision else { continue };
-        if input.is_junction(id) {
-            plan.changes.extend(family_change(input, id, decision, &mut diagnostics));
-            continue;
-        }
-        let node = input.nodes[id];
-        if input.is_selected(id) {
-            report_diagnostics(input, id, &mut decision, flags, &mut diagnostics);
-        }
-        let blocked = decision.block.as_deref().map(Block::reason);
-        if let Some(step) = prepare(input, id, &mut decision, flags_of(input, id, flags, &mut expressed)) {
-            prepared.push((node.address.clone(), step));
-        }
-        select::clear_unselected(input, id, &mut decision);
-        let deposed = std::mem::take(&mut decision.deposed);
-        if decision.read {
-            plan.read.insert(node.address.clone());
-        }
-        if let Some(reading) = decision.reading.take() {
-            plan.readings.insert(node.address.clone(), reading);
-        }
-        if decision.missing {
-            plan.missing.insert(node.address.clone());
-        }
-        if shown(node, &decision, &deposed) {
-            let is_kept = matches!(decision.action, Action::Record | Action::Wait | Action::Update | Action::Replace);
-            let imported = is_kept && decision.imports(node) && !input.running.contains_key(&id);
-            plan.changes.push(Change { imported, ..change(input, id, decision) });
-        }
-        for object in deposed {
-            // A cause that blocks both the object and its deposed object is reported once.
-            if let Some(block) = object.block.as_deref().filter(|block| Some(block.reason()) != blocked) {
-                let named = |problem: &Diagnostic| Diagnostic {
-                    summary: format!("deposed {}: {}", object.key, problem.summary),
-                    ..problem.clone()
-                };
-                diagnostics.extend(id, block.diagnostics.iter().map(named));
-            }
-            plan.changes.push(deposed_change(input, id, object));
+    let sources = sources(flags);
+    // Junctions come after all objects.
+    let junctions = decisions.split_off(input.objects);
+    let objects = decisions.into_iter().enumerate().filter_map(|(id, decision)| {
+        let flags_to_record = flags_of(input, id, flags, &mut expressed);
+        let object = PlannedObject {
+            lifecycle: lifecycle(input, id, flags, &sources),
+            dependencies: dependencies(input, id),
+            remedies: input.addresses(remedies.remove(&id).unwrap_or_default()),
+            ..planned_object(input, id, decision?, flags, flags_to_record, &mut report)
+        };
+        Some((input.address(id).clone(), Box::new(object)))
+    });
+    let mut plan = Plan { objects: objects.collect(), ..Plan::default() };
+    for (id, decision) in (input.objects..).zip(junctions) {
+        if let Some(change) = decision.and_then(|decision| family_change(input, id, decision, &mut report)) {
+            let object = plan.objects.entry(change.address.clone()).or_default();
+            object.change = Some(Arc::new(change));
         }
     }
-    // Junctions come after all objects above.
-    plan.changes.sort_by(|a, b| a.address.cmp(&b.address));
-    silent::mark(input, &mut plan.changes);
-    plan.prepared = prepared.into_iter().collect();
-    plan.diagnostics = diagnostics.in_order(input);
+    for id in faulty {
+        plan.objects.entry(input.address(id).clone()).or_default().is_faulty = true;
+    }
+    silent::mark(input, &mut plan.objects);
+    plan.diagnostics = report.in_order(input);
     plan.diagnostics.extend(again);
-    plan.diagnostics.extend(select::warning(input, &plan.changes));
+    plan.diagnostics.extend(select::warning(input, &plan));
     plan
+}
+
+/// What the decision says about an object.
+fn planned_object(
+    input: &PlanInput<'_>,
+    id: Id,
+    mut decision: Decision,
+    flags: &Inheritance,
+    flags_to_record: Flags,
+    report: &mut Report,
+) -> PlannedObject {
+    let node = input.nodes[id];
+    if input.is_selected(id) {
+        report_diagnostics(input, id, &mut decision, flags, report);
+    }
+    let blocked = decision.block.as_deref().map(Block::reason);
+    let prepared = prepare(input, id, &mut decision, flags_to_record).map(Arc::new);
+    select::clear_unselected(input, id, &mut decision);
+    let deposed = std::mem::take(&mut decision.deposed);
+    for object in &deposed {
+        // A cause that blocks both the object and its deposed object is reported once.
+        if let Some(block) = object.block.as_deref().filter(|block| Some(block.reason()) != blocked) {
+            report.extend(
+                id,
+                block.diagnostics.iter().map(|problem| Diagnostic {
+                    summary: format!("deposed {}: {}", object.key, problem.summary),
+                    ..problem.clone()
+                }),
+            );
+        }
+    }
+    let (is_read, is_missing, reading) = (decision.read, decision.missing, decision.reading.take());
+    let change = shown(node, &decision, &deposed).then(|| {
+        let is_kept = matches!(decision.action, Action::Record | Action::Wait | Action::Update | Action::Replace);
+        let imported = is_kept && decision.imports(node) && !input.running.contains_key(&id);
+        Arc::new(Change { imported, ..change(input, id, decision) })
+    });
+    let deposed = deposed.into_iter().map(|object| deposed_change(input, id, object)).collect();
+    PlannedObject { change, deposed, prepared, reading, is_read, is_missing, ..PlannedObject::default() }
 }
 
 /// Reports the warnings of a family, and why its instances are not known. In the latter case it gets a change, unless
@@ -221,29 +231,32 @@ struct EvaluatedFlags {
 }
 
 fn flags_of(input: &PlanInput<'_>, id: Id, flags: &Inheritance, expressed: &mut BTreeMap<Id, EvaluatedFlags>) -> Flags {
-    let own = || {
-        let prevent_destroy = input.nodes[id].instance.is_some_and(|instance| instance.prevent_destroy);
-        EvaluatedFlags { prevent_destroy, triggers: None }
-    };
-    Flags { create_first: flags.is_on(id), expressed: expressed.remove(&id).unwrap_or_else(own) }
+    let expressed = expressed.remove(&id).unwrap_or_else(|| EvaluatedFlags {
+        prevent_destroy: input.nodes[id].instance.is_some_and(|instance| instance.prevent_destroy),
+        triggers: None,
+    });
+    Flags { create_first: flags.is_on(id), expressed }
 }
 
 /// The protection and the triggers to record for objects whose expressions determine them.
 fn evaluated_flags(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> BTreeMap<Id, EvaluatedFlags> {
     let scope = EvalScope { input, decisions };
-    let asks = |instance: &&Arc<Instance>| instance.prevent_destroy_when.is_some() || !instance.triggers.is_empty();
-    let one = |(id, node): (Id, &Node<'_>)| {
-        let instance = node.instance.filter(asks)?;
-        let before = node.current();
-        let known = before.and_then(|before| before.triggers.as_ref()).map(|triggers| triggers.salt);
-        let salt = known.unwrap_or_else(|| seed::salt(input.options.seed, node.address));
-        let is_triggered = node.desired && !instance.triggers.is_empty();
-        let triggers = is_triggered.then(|| Arc::new(trigger::planned_fingerprints(&scope, instance, salt)));
-        let before = before.is_some_and(|object| object.prevent_destroy);
-        let own = node.own_instance()?;
-        Some((id, EvaluatedFlags { prevent_destroy: protect::recorded(&own, &scope, before), triggers }))
-    };
-    input.nodes.iter().enumerate().filter_map(one).collect()
+    input.nodes.iter().enumerate().filter_map(|(id, node)| Some((id, expressed_flags(&scope, *node)?))).collect()
+}
+
+fn expressed_flags(scope: &EvalScope<'_, '_>, node: Node<'_>) -> Option<EvaluatedFlags> {
+    let instance = node.instance?;
+    if instance.prevent_destroy_when.is_none() && instance.triggers.is_empty() {
+        return None;
+    }
+    let recorded = node.current();
+    let known_salt = recorded.and_then(|object| object.triggers.as_ref()).map(|triggers| triggers.salt);
+    let salt = known_salt.unwrap_or_else(|| seed::salt(scope.input.options.seed, node.address));
+    let is_triggered = node.desired && !instance.triggers.is_empty();
+    let triggers = is_triggered.then(|| Arc::new(trigger::planned_fingerprints(scope, instance, salt)));
+    let was_prevented = recorded.is_some_and(|object| object.prevent_destroy);
+    let instance = node.own_instance()?;
+    Some(EvaluatedFlags { prevent_destroy: protect::recorded(&instance, scope, was_prevented), triggers })
 }
 
 /// Prepares the step `C(x)`. An unchanged object gets a record-only step if its record is out of date.
@@ -391,14 +404,12 @@ fn recorded_hooks(instance: &Instance, value: &Value, base: Option<&Arc<Recorded
 
 /// Whether `recorded` equals the hooks to record with an object.
 fn has_hooks(instance: &Instance, value: &Value, recorded: &[RecordedHook]) -> bool {
-    hooks::to_record(instance, value).map(Cow::into_owned).eq(recorded.iter().cloned())
+    hooks::to_record(instance, value).eq(recorded.iter().map(Cow::Borrowed))
 }
 
 /// The direct dependencies as recorded: in address order, without duplicates, a whole family as one entry.
 fn targets(instance: &Instance) -> impl Iterator<Item = &Address> {
-    let references = &instance.references;
-    let repeated = |at: usize| at > 0 && references[at - 1].target == references[at].target;
-    (0..references.len()).filter(move |at| !repeated(*at)).map(|at| &references[at].target)
+    instance.references.chunk_by(|a, b| a.target == b.target).map(|references| &references[0].target)
 }
 
 /// Whether `recorded` equals the direct dependencies to record.
@@ -430,9 +441,12 @@ fn record_reason(
         (node.record.is_some_and(|record| record.uid != instance.uid), ChangeCause::OtherResource),
         (is_import_changed(node, instance), ChangeCause::Import),
     ];
-    let rules = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
-    let differs = decision.record_differs.clone().or_else(|| decision.publishes.clone());
-    differs.or_else(rules).or(decision.check_later.then_some(ChangeCause::ConditionsPending))
+    decision
+        .record_differs
+        .clone()
+        .or_else(|| decision.publishes.clone())
+        .or_else(|| rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because))
+        .or(decision.check_later.then_some(ChangeCause::ConditionsPending))
 }
 
 fn is_import_changed(node: Node<'_>, instance: &Instance) -> bool {
@@ -440,48 +454,39 @@ fn is_import_changed(node: Node<'_>, instance: &Instance) -> bool {
     node.record.is_some_and(|record| !record.handled_import.is_empty() && *record.handled_import != *import)
 }
 
-fn dependencies(input: &PlanInput<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {
-    let desired = (0..input.objects).filter(|id| input.nodes[*id].desired);
-    desired
-        .map(|id| {
-            // A family without instances has nothing to wait for.
-            let exists = |target: &Id| {
-                !input.is_junction(*target) || input.members(*target).any(|member| input.nodes[member].desired)
-            };
-            let mut targets: Vec<Address> =
-                input.dependencies.of(id).filter(exists).map(|target| input.address(target).clone()).collect();
-            targets.sort();
-            let targets: Arc<[Address]> = targets.into();
-            let recorded = input.nodes[id].current().map(|object| &object.dependencies);
-            let shared = recorded.filter(|recorded| ***recorded == *targets).cloned();
-            (input.address(id).clone(), shared.unwrap_or(targets))
+/// The direct dependencies of a desired object that exist.
+fn dependencies(input: &PlanInput<'_>, id: Id) -> Option<Arc<[Address]>> {
+    let node = input.nodes[id];
+    if !node.desired {
+        return None;
+    }
+    let mut targets: Vec<Address> = input
+        .dependencies
+        .of(id)
+        // A family without instances has nothing to wait for.
+        .filter(|target| {
+            !input.is_junction(*target) || input.members(*target).any(|member| input.nodes[member].desired)
         })
-        .collect()
+        .map(|target| input.address(target).clone())
+        .collect();
+    targets.sort();
+    let recorded = node.current().map(|object| &object.dependencies);
+    let shared = recorded.filter(|recorded| ***recorded == *targets).cloned();
+    Some(shared.unwrap_or_else(|| targets.into()))
 }
 
-fn remedies(
-    input: &PlanInput<'_>,
-    decisions: &[Option<Decision>],
-) -> std::collections::BTreeMap<Address, Vec<Address>> {
-    let refused = (0..input.objects).filter(|id| !input.running.contains_key(id));
-    let found =
-        refused.map(|id| (input.address(id).clone(), input.addresses(constraints::remedies(input, decisions, id))));
-    found.filter(|(_, remedies)| !remedies.is_empty()).collect()
-}
-
-fn lifecycle(input: &PlanInput<'_>, flags: &Inheritance) -> std::collections::BTreeMap<Address, EffectiveLifecycle> {
-    let sources = sources(flags);
-    let one = |id: Id| {
-        let objects = flags.forced_by(id).filter(|member| !input.is_junction(*member));
-        let mut chain: Vec<Id> = objects.take(LONGEST_CHAIN - 1).collect();
-        if let Some(source) = sources[id].filter(|source| chain.last().is_some_and(|last| last != source)) {
-            chain.push(source);
-        }
-        let forced_by = input.addresses(chain.into_iter().map(|member| constraints::flagged_as(input, member)));
-        (input.address(id).clone(), EffectiveLifecycle { create_before_destroy: flags.is_on(id), forced_by })
-    };
-    let known = |id: &Id| input.nodes[*id].desired || input.nodes[*id].record.is_some();
-    (0..input.objects).filter(known).map(one).collect()
+/// The effective lifecycle of a desired or recorded object. `sources`: the object at the end of each chain.
+fn lifecycle(input: &PlanInput<'_>, id: Id, flags: &Inheritance, sources: &[Option<Id>]) -> Option<EffectiveLifecycle> {
+    if !input.nodes[id].desired && input.nodes[id].record.is_none() {
+        return None;
+    }
+    let objects = flags.forced_by(id).filter(|member| !input.is_junction(*member));
+    let mut chain: Vec<Id> = objects.take(LONGEST_CHAIN - 1).collect();
+    if let Some(source) = sources[id].filter(|source| chain.last().is_some_and(|last| last != source)) {
+        chain.push(source);
+    }
+    let forced_by = input.addresses(chain.into_iter().map(|member| constraints::flagged_as(input, member)));
+    Some(EffectiveLifecycle { create_before_destroy: flags.is_on(id), forced_by })
 }
 
 /// The object at the end of each chain. Shared links are followed once.

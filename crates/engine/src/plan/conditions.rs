@@ -24,21 +24,21 @@ pub fn after(instance: &Instance, object: &Value, scope: &dyn Scope) -> Conditio
 }
 
 fn check(instance: &Instance, conditions: &[Condition], reason: Reason, scope: &dyn Scope) -> ConditionOutcome {
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     let mut unknown = false;
     for condition in conditions {
         match condition.condition.evaluate(scope) {
             Ok(value) => match value.unmarked() {
                 Value::Bool(true) => {}
-                Value::Bool(false) => found.extend(violation(instance, condition, reason, scope)),
+                Value::Bool(false) => violations.extend(violation(instance, condition, reason, scope)),
                 Value::Unknown => unknown = true,
-                other => found.push(not_boolean(instance, condition, other)),
+                other => violations.push(not_boolean(instance, condition, other)),
             },
-            Err(problems) => found.extend(located(instance, condition, "condition", problems)),
+            Err(problems) => violations.extend(located(instance, condition, "condition", problems)),
         }
     }
-    match (found.is_empty(), unknown) {
-        (false, _) => ConditionOutcome::Violated(found),
+    match (violations.is_empty(), unknown) {
+        (false, _) => ConditionOutcome::Violated(violations),
         (true, true) => ConditionOutcome::Unknown,
         (true, false) => ConditionOutcome::Holds,
     }
@@ -54,9 +54,9 @@ fn violation(instance: &Instance, condition: &Condition, reason: Reason, scope: 
         Err(faults) => ("the condition is not met".to_owned(), faults),
     };
     let violated = Diagnostic::error(&instance.address, reason, text).at(condition.at.clone());
-    let mut found = vec![violated];
-    found.extend(located(instance, condition, "errorMessage", faults));
-    found
+    let mut diagnostics = vec![violated];
+    diagnostics.extend(located(instance, condition, "errorMessage", faults));
+    diagnostics
 }
 
 fn not_boolean(instance: &Instance, condition: &Condition, value: &Value) -> Diagnostic {

@@ -7,46 +7,48 @@ use std::sync::Arc;
 use crate::load::Instance;
 use model::{Address, AttributeType, Diagnostic, Diagnostics, Map, Number, Path, Reason, Schema, Segment, Value};
 
-pub(super) fn config_path() -> Path {
+pub fn config_path() -> Path {
     Path::default().name("spec").name("config")
 }
 
 /// The absolute path of a path below `spec.config`.
-pub(super) fn below_config(path: &Path) -> Path {
+pub fn below_config(path: &Path) -> Path {
     let mut whole = config_path();
     whole.0.extend(path.0.iter().cloned());
     whole
 }
 
 /// Attaches the instance to problems found below `spec.config`. A provider warning may have no path.
-pub(super) fn located(instance: &Instance, problems: Diagnostics) -> Diagnostics {
-    let located = |problem: Diagnostic| {
-        let problem = Diagnostic { address: Some(instance.address.clone()), ..problem };
-        let is_of_field = problem.path.is_some() || problem.reason != Reason::ProviderWarning;
-        if is_of_field { problem.below(&config_path()) } else { problem }
-    };
-    problems.into_iter().map(located).collect()
+pub fn located(instance: &Instance, problems: Diagnostics) -> Diagnostics {
+    problems
+        .into_iter()
+        .map(|problem| {
+            let problem = Diagnostic { address: Some(instance.address.clone()), ..problem };
+            let is_of_field = problem.path.is_some() || problem.reason != Reason::ProviderWarning;
+            if is_of_field { problem.below(&config_path()) } else { problem }
+        })
+        .collect()
 }
 
 /// Converts the configuration to the types of the schema, as [`conform`] does.
 ///
 /// # Errors
 /// All problems of the configuration.
-pub(super) fn conform_config(address: &Address, config: Value, schema: &Schema) -> Result<Value, Diagnostics> {
+pub fn conform_config(address: &Address, config: Value, schema: &Schema) -> Result<Value, Diagnostics> {
     let (config, problems) = conform(address, config, schema);
     if problems.is_empty() { Ok(config) } else { Err(problems) }
 }
 
 /// Converts the configuration to the types of the schema and returns all problems, which are errors. Without errors, the result has only
 /// attributes of the schema. Unknown values match any type.
-pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Value, Diagnostics) {
-    let mut check = Check { address, at: Path::default(), found: Vec::new() };
+pub fn conform(address: &Address, config: Value, schema: &Schema) -> (Value, Diagnostics) {
+    let mut check = Check { address, at: Path::default(), problems: Vec::new() };
     let map = match config {
         Value::Map(map) => map,
         Value::Null => Map::default(),
         other => {
             check.report(format!("must be an object, not {}", word(&other)));
-            return (other, check.found);
+            return (other, check.problems);
         }
     };
     let mut converted: Vec<(Arc<str>, Value)> = Vec::new();
@@ -60,18 +62,18 @@ pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Val
         }
     }
     if converted.is_empty() {
-        return (Value::Map(map), check.found);
+        return (Value::Map(map), check.problems);
     }
     let mut whole = map.to_tree();
     whole.extend(converted);
-    (Value::Map(whole.into()), check.found)
+    (Value::Map(whole.into()), check.problems)
 }
 
 struct Check<'a> {
     address: &'a Address,
     /// The path of the value being checked.
     at: Path,
-    found: Diagnostics,
+    problems: Diagnostics,
 }
 
 impl Check<'_> {
@@ -83,7 +85,7 @@ impl Check<'_> {
     }
 
     fn report(&mut self, what: String) {
-        self.found.push(Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at)));
+        self.problems.push(Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at)));
     }
 
     /// Returns the converted value, or `None` if no conversion is needed.
@@ -108,11 +110,12 @@ impl Check<'_> {
         let what = "is not an attribute of this type";
         let mut diagnostic = Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at));
         // Suggest a name only if at most two letters, or a third of them, differ.
-        let near = |known: &str, distance: usize| distance <= 2.max(known.len().max(name.len()) / 3);
-        if let Some((_, known)) = nearest.filter(|(distance, known)| near(known, *distance)) {
+        if let Some((distance, known)) = nearest
+            && distance <= 2.max(known.len().max(name.len()) / 3)
+        {
             diagnostic = diagnostic.hint(format!("did you mean `{known}`?"));
         }
-        self.found.push(diagnostic);
+        self.problems.push(diagnostic);
     }
 
     /// The value in the expected type. `None` if no conversion is needed, or after an error was reported.

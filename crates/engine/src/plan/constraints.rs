@@ -9,8 +9,8 @@ mod record_cycle;
 mod refusal;
 
 pub use conflict::identity_hash;
-pub(super) use orphans::is_faulty;
-pub(super) use refusal::remedies;
+pub use orphans::is_faulty;
+pub use refusal::remedies;
 
 use super::decision::{Block, Decision};
 use super::destroys::all_destroys_held;
@@ -18,14 +18,14 @@ use super::eval_scope::EvalScope;
 use super::inherit::{self, FlagNode as Flagged, Inheritance};
 use super::input::{Id, PlanInput};
 use super::protect;
-use model::{Action, Diagnostic, ObjectStatus, Reason, Value};
+use model::{Action, Diagnostic, ObjectStatus, Reason};
 
 /// With this many deposed objects, no further create-first replacement starts: their destroys probably fail.
 const MAX_DEPOSED: usize = 3;
 
 /// Requires a decision for every object. Returns the flags, and the objects that must be planned again because the
 /// change of a dependency was removed. If there are none, the plan is final.
-pub(super) fn apply(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -> (Inheritance, Vec<Id>) {
+pub fn apply(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -> (Inheritance, Vec<Id>) {
     loop {
         let flags = inherit::effective(&flagged(input, decisions));
         for (id, decision) in decisions.iter_mut().enumerate() {
@@ -66,39 +66,46 @@ pub(super) fn apply(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -
 /// objects that reference it, and, after all other entries, its recorded instances, for objects that depended on it.
 fn flagged(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<Flagged> {
     let count = input.nodes.len();
-    let used = |id: Id| if input.is_junction(id) { count + id - input.objects } else { id };
-    let one = |id: Id| {
-        let node = input.nodes[id];
-        let orphaned = |decision: &Decision| decision.action == Action::Replace && decision.forget;
-        let orphaned = decisions[id].as_ref().is_some_and(orphaned);
-        let explicit = node.instance.is_some_and(|instance| {
-            instance.create_before_destroy == Some(true) || (orphaned && instance.keeps_object())
-        });
-        let deposed = node.record.iter().flat_map(|record| record.deposed.values());
-        let recorded = input.running.get(&id).and_then(|running| running.recorded.as_ref()).or(node.current());
-        Flagged {
-            desired: node.desired,
-            sets_flag: node.desired && explicit,
-            recorded_flag: recorded.is_some_and(|object| object.create_before_destroy),
-            dependencies: input.dependencies.of(id).collect(),
-            recorded_dependencies: if input.is_junction(id) {
-                Vec::new()
-            } else {
-                input.recorded_dependencies.of(id).map(used).collect()
-            },
-            deposed_dependencies: deposed
-                .flat_map(|deposed| input.deposed_dependencies(id, deposed))
-                .map(used)
-                .collect(),
-        }
-    };
-    let recorded =
-        |id: Id| Flagged { recorded_dependencies: input.recorded_dependencies.of(id).collect(), ..Flagged::default() };
-    (0..count).map(one).chain((input.objects..count).map(recorded)).collect()
+    let nodes = (0..count).map(|id| flagged_node(input, decisions[id].as_ref(), id));
+    let recorded_junctions = (input.objects..count).map(|id| Flagged {
+        recorded_dependencies: input.recorded_dependencies.of(id).collect(),
+        ..Flagged::default()
+    });
+    nodes.chain(recorded_junctions).collect()
+}
+
+fn flagged_node(input: &PlanInput<'_>, decision: Option<&Decision>, id: Id) -> Flagged {
+    let node = input.nodes[id];
+    let orphaned = decision.is_some_and(|decision| decision.action == Action::Replace && decision.forget);
+    let explicit = node
+        .instance
+        .is_some_and(|instance| instance.create_before_destroy == Some(true) || (orphaned && instance.keeps_object()));
+    let deposed = node.record.iter().flat_map(|record| record.deposed.values());
+    let recorded = input.running.get(&id).and_then(|running| running.recorded.as_ref()).or(node.current());
+    Flagged {
+        desired: node.desired,
+        sets_flag: node.desired && explicit,
+        recorded_flag: recorded.is_some_and(|object| object.create_before_destroy),
+        dependencies: input.dependencies.of(id).collect(),
+        recorded_dependencies: if input.is_junction(id) {
+            Vec::new()
+        } else {
+            input.recorded_dependencies.of(id).map(|used| recorded_entry(input, used)).collect()
+        },
+        deposed_dependencies: deposed
+            .flat_map(|deposed| input.deposed_dependencies(id, deposed))
+            .map(|used| recorded_entry(input, used))
+            .collect(),
+    }
+}
+
+/// The entry in `flagged` of a recorded dependency.
+fn recorded_entry(input: &PlanInput<'_>, id: Id) -> usize {
+    if input.is_junction(id) { input.nodes.len() + id - input.objects } else { id }
 }
 
 /// The node of an entry of `flagged`.
-pub(super) fn flagged_as(input: &PlanInput<'_>, number: usize) -> Id {
+pub fn flagged_as(input: &PlanInput<'_>, number: usize) -> Id {
     let count = input.nodes.len();
     if number < count { number } else { input.objects + number - count }
 }
@@ -108,6 +115,7 @@ fn impossible_steps(input: &PlanInput<'_>, decisions: &[Option<Decision>], flags
     let mut refused = conflict::conflicts(input, decisions);
     refused.extend(super::drift::many_missing(input, decisions));
     let stuck = blocked_dependencies(input, decisions);
+    let remedies = remedies(input, decisions);
     for (id, decision) in decisions.iter().enumerate() {
         let Some(decision) = decision else { continue };
         let refusal = match decision.action {
@@ -117,10 +125,8 @@ fn impossible_steps(input: &PlanInput<'_>, decisions: &[Option<Decision>], flags
             Action::Create => clash_with_deposed(input, id, decision),
             _ => None,
         };
-        let refusal = refusal.or_else(|| match input.running.contains_key(&id) {
-            false => refusal::refused(input, decisions, id),
-            true => None,
-        });
+        let may_be_made = input.running.contains_key(&id) || remedies.contains_key(&id);
+        let refusal = refusal.or_else(|| if may_be_made { None } else { refusal::refused(input, decisions, id) });
         refused.extend(refusal.map(|block| (id, block)));
     }
     refused
@@ -130,19 +136,10 @@ fn impossible_steps(input: &PlanInput<'_>, decisions: &[Option<Decision>], flags
 /// if nothing blocks the creation of the new one. It does not wait for a dependency with too many deposed objects,
 /// because these may wait for this replacement. The new object then uses the dependency's current object.
 fn blocked_dependencies(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<Option<Id>> {
-    let waits_for_destroys = |id: Id, block: &Block| {
-        let current = input.nodes[id].current();
-        block.reason() == Reason::TooManyDeposedObjects
-            && current.is_some_and(|object| object.status == ObjectStatus::Ready)
-    };
-    let blocked = |id: Id| {
-        let block = decisions[id].as_ref().and_then(|decision| decision.block.as_deref());
-        block.is_some_and(|block| !waits_for_destroys(id, block))
-    };
     let mut stuck: Vec<Option<Id>> = vec![None; decisions.len()];
-    let mut spread: Vec<Id> = (0..decisions.len()).filter(|id| blocked(*id)).collect();
+    let mut spread: Vec<Id> = (0..decisions.len()).filter(|id| blocks_dependents(input, decisions, *id)).collect();
     while let Some(id) = spread.pop() {
-        let cause = if blocked(id) { id } else { stuck[id].unwrap_or(id) };
+        let cause = if blocks_dependents(input, decisions, id) { id } else { stuck[id].unwrap_or(id) };
         for dependent in input.dependents.of(id) {
             if stuck[dependent].is_none() {
                 stuck[dependent] = Some(cause);
@@ -151,6 +148,12 @@ fn blocked_dependencies(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -
         }
     }
     stuck
+}
+
+fn blocks_dependents(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id) -> bool {
+    let Some(block) = decisions[id].as_ref().and_then(|decision| decision.block.as_deref()) else { return false };
+    let is_ready = input.nodes[id].current().is_some_and(|object| object.status == ObjectStatus::Ready);
+    block.reason() != Reason::TooManyDeposedObjects || !is_ready
 }
 
 fn block_destroy_first(
@@ -212,11 +215,12 @@ fn block_create_first(input: &PlanInput<'_>, id: Id, decision: &Decision, flags:
 }
 
 /// The objects that force a flag, as part of a message. A long chain is shortened.
-pub(super) fn describe_chain(input: &PlanInput<'_>, flags: &Inheritance, id: Id) -> String {
+pub fn describe_chain(input: &PlanInput<'_>, flags: &Inheritance, id: Id) -> String {
     const MAX_SHOWN: usize = 6;
-    let chain = || flags.forced_by(id).filter(|member| !input.is_junction(*member));
-    let mut shown: Vec<String> = chain().take(MAX_SHOWN).map(|member| format!("`{}`", input.address(member))).collect();
-    if let Some(last) = chain().skip(MAX_SHOWN).last() {
+    let mut chain = flags.forced_by(id).filter(|member| !input.is_junction(*member));
+    let mut shown: Vec<String> =
+        chain.by_ref().take(MAX_SHOWN).map(|member| format!("`{}`", input.address(member))).collect();
+    if let Some(last) = chain.last() {
         shown.push(format!("... `{}`", input.address(last)));
     }
     shown.join(", because of ")
@@ -227,9 +231,10 @@ pub(super) fn describe_chain(input: &PlanInput<'_>, flags: &Inheritance, id: Id)
 fn clash_with_deposed(input: &PlanInput<'_>, id: Id, decision: &Decision) -> Option<Block> {
     let node = input.nodes[id];
     let planned = decision.planned.as_ref()?.identity.as_ref()?;
-    let same = |identity: &Value| identity.equals_unmarked(planned);
-    let mut deposed = decision.deposed.iter().filter(|deposed| deposed.action != Action::Forget);
-    let clash = deposed.find(|deposed| deposed.object.identity.as_ref().is_some_and(same))?;
+    let clash = decision.deposed.iter().find(|deposed| {
+        deposed.action != Action::Forget
+            && deposed.object.identity.as_ref().is_some_and(|identity| identity.equals_unmarked(planned))
+    })?;
     let what = format!(
         "the new object would have the same identity as the deposed object {}, which is destroyed later",
         clash.key
@@ -252,17 +257,17 @@ fn block_and_reset(
     let mut again = vec![false; decisions.len()];
     let blocked: std::collections::BTreeSet<Id> = blocks.iter().map(|(id, _)| *id).collect();
     let mut spread: Vec<Id> = blocks.iter().map(|(id, _)| *id).collect();
-    let plannable = |id: Id, decision: &Option<Decision>| {
-        !input.running.contains_key(&id)
-            && decision.as_ref().is_some_and(|decision| resets(decision) && !decision.decided_early)
-    };
-    let visible = |decision: &Option<Decision>| {
-        decision.as_ref().is_some_and(|decision| decision.changed || !decision.is_blocked())
-    };
-    spread.retain(|id| visible(&decisions[*id]) && !decisions[*id].as_ref().is_some_and(Decision::removes));
+    spread.retain(|id| {
+        decisions[*id]
+            .as_ref()
+            .is_some_and(|decision| (decision.changed || !decision.is_blocked()) && !decision.removes())
+    });
     while let Some(id) = spread.pop() {
         for dependent in input.dependents.of(id) {
-            if !again[dependent] && plannable(dependent, &decisions[dependent]) {
+            if again[dependent] || input.running.contains_key(&dependent) {
+                continue;
+            }
+            if decisions[dependent].as_ref().is_some_and(|decision| resets(decision) && !decision.decided_early) {
                 again[dependent] = true;
                 spread.push(dependent);
             }

@@ -4,13 +4,13 @@
 use model::{Address, Diagnostic, Path, Reason, Schema, Segment, Value, visible};
 
 /// An error for a provider bug.
-pub(super) fn fault(address: &Address, summary: String) -> Box<Diagnostic> {
+pub fn fault(address: &Address, summary: String) -> Box<Diagnostic> {
     let error = Diagnostic::error(address, Reason::DriverFault, summary);
     Box::new(error.hint("this is a bug in the provider; report it to its developers"))
 }
 
 /// Checks that each configured attribute has its configured or its prior value in the plan.
-pub(super) fn check_planned(
+pub fn check_planned(
     address: &Address,
     config: &Value,
     planned: &Value,
@@ -34,7 +34,7 @@ pub(super) fn check_planned(
 
 /// The "requires replacement" paths at which the planned value differs from the prior one or is unknown. A path that
 /// exists in neither value is a provider bug. An absent attribute of the schema is null.
-pub(super) fn forcing(
+pub fn forcing(
     address: &Address,
     schema: &Schema,
     paths: Vec<Path>,
@@ -65,10 +65,9 @@ pub(super) fn forcing(
 
 /// The first path at which `later` differs from a known value in `planned`, for a message. Unknown values may become
 /// anything.
-pub(super) fn first_difference(planned: &Value, later: &Value) -> Option<Path> {
+pub fn first_difference(planned: &Value, later: &Value) -> Option<Path> {
     let mut at = Vec::new();
-    let found = broken(planned, later, &mut at);
-    found.then(|| visible::path(Path(at), &[planned, later]))
+    broken(planned, later, &mut at).then(|| visible::path(Path(at), &[planned, later]))
 }
 
 /// Leaves the found path in `at`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use crate::load::{Config, Family};
+use crate::load::{Config, Family, Instance};
 use model::{Address, Diagnostic, InstanceKey, Path, Reason};
 
 /// Objects that depend on themselves, directly or indirectly.
@@ -58,32 +58,32 @@ impl References {
     fn of(config: &Config) -> Self {
         let mut graph = DiGraph::new();
         let mut nodes: BTreeMap<Address, NodeIndex> = BTreeMap::new();
-        let desired = || config.instances.values().filter(|instance| instance.is_desired());
-        for instance in desired() {
+        for instance in desired_instances(config) {
             nodes.insert(instance.address.clone(), graph.add_node(instance.address.clone()));
         }
         // If the instances of a family are not known yet, the Resource represents all of them.
-        let open = |family: &&Arc<Family>| family.is_pending() && family.shared.is_desired();
-        let open: Vec<&Arc<Family>> = config.families.values().filter(open).collect();
+        let open: Vec<&Arc<Family>> =
+            config.families.values().filter(|family| family.is_pending() && family.shared.is_desired()).collect();
         for family in &open {
             let address = &family.shared.address;
             nodes.insert(address.clone(), graph.add_node(address.clone()));
         }
-        for instance in desired().filter(|instance| instance.address.key != InstanceKey::None) {
+        for instance in desired_instances(config).filter(|instance| instance.address.key != InstanceKey::None) {
             let family = Address::single(instance.address.name.clone());
             let node = *nodes.entry(family.clone()).or_insert_with(|| graph.add_node(family));
             graph.add_edge(node, nodes[&instance.address], Vec::new());
         }
-        let of_open: BTreeSet<NodeIndex> = open.iter().map(|family| nodes[&family.shared.address]).collect();
-        let is_open = |node: &&NodeIndex| of_open.contains(*node);
-        let singles = desired().map(|instance| (&instance.address, &instance.references));
+        let open_nodes: BTreeSet<NodeIndex> = open.iter().map(|family| nodes[&family.shared.address]).collect();
+        let singles = desired_instances(config).map(|instance| (&instance.address, &instance.references));
         let families = open.iter().map(|family| (&family.shared.address, &family.repetition().references));
         for (address, references) in singles.chain(families) {
             let from = nodes[address];
             let mut fields: BTreeMap<NodeIndex, Vec<Path>> = BTreeMap::new();
             for reference in references.iter() {
-                let whole = || nodes.get(&Address::single(reference.target.name.clone())).filter(|node| is_open(node));
-                if let Some(&to) = nodes.get(&reference.target.as_reference()).or_else(whole) {
+                let target = nodes.get(&reference.target.as_reference()).or_else(|| {
+                    nodes.get(&Address::single(reference.target.name.clone())).filter(|node| open_nodes.contains(*node))
+                });
+                if let Some(&to) = target {
                     fields.entry(to).or_default().push(reference.at.clone());
                 }
             }
@@ -99,29 +99,32 @@ impl References {
         let component = Component::new(self, members);
         let cycle = component.shortest_cycle();
         let around: Vec<Edge> = (0..cycle.len()).map(|at| (cycle[at], cycle[(at + 1) % cycle.len()])).collect();
-        let is_reference = |arrow: &Edge| !component.is_family[arrow.0];
-        let mut arrows: Vec<Edge> = around.iter().copied().filter(is_reference).collect();
+        let mut arrows: Vec<Edge> = around.iter().copied().filter(|arrow| component.is_reference(arrow)).collect();
         let first_edges: BTreeSet<Edge> = arrows.iter().copied().collect();
-        arrows.extend(component.edges().filter(|arrow| is_reference(arrow) && !first_edges.contains(arrow)));
+        arrows.extend(component.edges().filter(|arrow| component.is_reference(arrow) && !first_edges.contains(arrow)));
         let positions: BTreeMap<Edge, usize> = arrows.iter().copied().zip(0..).collect();
-        let link = |&(from, to): &Edge| {
-            let (from, to) = (component.members[from], component.members[to]);
-            let fields = self.graph.find_edge(from, to).map(|edge| self.graph[edge].clone()).unwrap_or_default();
-            Link { dependent: self.graph[from].clone(), dependency: self.graph[to].clone(), fields }
-        };
         let real = component.members.iter().filter(|&&node| !self.is_family(node));
         Cycle {
             members: real.map(|&node| self.graph[node].clone()).collect(),
-            links: arrows.iter().map(link).collect(),
+            links: arrows.iter().map(|&(from, to)| self.link(component.members[from], component.members[to])).collect(),
             shortest_len: first_edges.len(),
             fix: component.cut(&around).iter().map(|arrow| positions[arrow]).collect(),
         }
+    }
+
+    fn link(&self, from: NodeIndex, to: NodeIndex) -> Link {
+        let fields = self.graph.find_edge(from, to).map(|edge| self.graph[edge].clone()).unwrap_or_default();
+        Link { dependent: self.graph[from].clone(), dependency: self.graph[to].clone(), fields }
     }
 
     /// Whether the node is a family. Only the edges of a family have no fields.
     fn is_family(&self, node: NodeIndex) -> bool {
         self.graph.edges(node).next().is_some_and(|edge| edge.weight().is_empty())
     }
+}
+
+fn desired_instances(config: &Config) -> impl Iterator<Item = &Arc<Instance>> {
+    config.instances.values().filter(|instance| instance.is_desired())
 }
 
 /// An edge between two members of a component, by position.
@@ -140,18 +143,25 @@ impl Component {
         let mut members = members.to_vec();
         members.sort_by(|&a, &b| graph[a].cmp(&graph[b]).then(a.cmp(&b)));
         let places: BTreeMap<NodeIndex, usize> = members.iter().copied().zip(0..).collect();
-        let targets = |&from: &NodeIndex| {
-            let mut targets: Vec<usize> = graph.neighbors(from).filter_map(|to| places.get(&to).copied()).collect();
-            targets.sort_unstable();
-            targets
-        };
-        let outgoing = members.iter().map(targets).collect();
+        let outgoing = members
+            .iter()
+            .map(|&from| {
+                let mut targets: Vec<usize> = graph.neighbors(from).filter_map(|to| places.get(&to).copied()).collect();
+                targets.sort_unstable();
+                targets
+            })
+            .collect();
         let is_family = members.iter().map(|&node| references.is_family(node)).collect();
         Self { members, is_family, outgoing }
     }
 
     fn edges(&self) -> impl Iterator<Item = Edge> + '_ {
         self.outgoing.iter().enumerate().flat_map(|(from, targets)| targets.iter().map(move |&to| (from, to)))
+    }
+
+    /// The edges from a family to its instances are not references.
+    fn is_reference(&self, arrow: &Edge) -> bool {
+        !self.is_family[arrow.0]
     }
 
     /// How many linear searches are allowed.
@@ -171,8 +181,8 @@ impl Component {
         while let Some(here) = queue.pop_front() {
             for &next in &self.outgoing[here] {
                 if next == start {
-                    let back = |&at: &usize| if at == start { None } else { came_from[at] };
-                    let mut cycle: Vec<usize> = std::iter::successors(Some(here), back).collect();
+                    // `start` itself came from nowhere.
+                    let mut cycle: Vec<usize> = std::iter::successors(Some(here), |&at| came_from[at]).collect();
                     cycle.reverse();
                     return Some(cycle);
                 }
@@ -188,15 +198,17 @@ impl Component {
     /// References whose removal breaks every cycle: a single one if possible, otherwise a minimal set. The edges from a
     /// family to its instances cannot be removed, only the references to the family.
     fn cut(&self, cycle: &[Edge]) -> Vec<Edge> {
-        let may_go = cycle.iter().filter(|arrow| !self.is_family[arrow.0]).take(self.tries());
+        let may_go = cycle.iter().filter(|arrow| self.is_reference(arrow)).take(self.tries());
         if let Some(&arrow) = may_go.into_iter().find(|&&arrow| self.is_acyclic_without(&BTreeSet::from([arrow]))) {
             return vec![arrow];
         }
         let mut away: BTreeSet<Edge> = BTreeSet::new();
         for (from, to) in self.back_edges() {
-            let into_family = self.edges().filter(|arrow| self.is_family[from] && arrow.1 == from);
-            away.extend(into_family);
-            away.extend((!self.is_family[from]).then_some((from, to)));
+            if self.is_family[from] {
+                away.extend(self.edges().filter(|arrow| arrow.1 == from));
+            } else {
+                away.insert((from, to));
+            }
         }
         for arrow in away.clone().into_iter().rev().take(self.tries()) {
             away.remove(&arrow);
@@ -234,14 +246,13 @@ impl Component {
     }
 
     fn is_acyclic_without(&self, away: &BTreeSet<Edge>) -> bool {
-        let stays = |arrow: &Edge| !away.contains(arrow);
         let mut open = vec![0_usize; self.members.len()];
-        self.edges().filter(stays).for_each(|(_, to)| open[to] += 1);
+        self.edges().filter(|arrow| !away.contains(arrow)).for_each(|(_, to)| open[to] += 1);
         let mut free: Vec<usize> = (0..open.len()).filter(|&at| open[at] == 0).collect();
         let mut done = 0;
         while let Some(here) = free.pop() {
             done += 1;
-            for &to in self.outgoing[here].iter().filter(|&&to| stays(&(here, to))) {
+            for &to in self.outgoing[here].iter().filter(|&&to| !away.contains(&(here, to))) {
                 open[to] -= 1;
                 if open[to] == 0 {
                     free.push(to);
@@ -263,12 +274,13 @@ impl Cycle {
     /// One error for each member, with the same cycle.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let hint = self.hint();
-        let error = |member: &Address| {
-            let summary = "dependency cycle";
-            let reason = if self.members.len() == 1 { Reason::SelfReference } else { Reason::DependencyCycle };
-            Diagnostic::error(member, reason, summary).because(self.to_string()).hint(hint.clone())
-        };
-        self.members.iter().map(error).collect()
+        let reason = if self.members.len() == 1 { Reason::SelfReference } else { Reason::DependencyCycle };
+        self.members
+            .iter()
+            .map(|member| {
+                Diagnostic::error(member, reason, "dependency cycle").because(self.to_string()).hint(hint.clone())
+            })
+            .collect()
     }
 
     /// The smallest change that breaks the cycle.

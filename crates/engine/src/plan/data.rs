@@ -15,12 +15,7 @@ use crate::load::{Instance, ReadsAfter};
 use model::{Action, Address, ChangeCause, Diagnostics, DriverError, ReadResult, Value, has_errors};
 
 /// Evaluates the configuration, and requests a read or the planned result of one.
-pub(super) fn evaluate(
-    scope: &EvalScope<'_, '_>,
-    evaluator: &dyn Evaluate,
-    id: Id,
-    progress: &mut Progress,
-) -> NextAction {
+pub fn evaluate(scope: &EvalScope<'_, '_>, evaluator: &dyn Evaluate, id: Id, progress: &mut Progress) -> NextAction {
     let input = scope.input;
     let node = input.nodes[id];
     let Some(instance) = node.instance else { return NextAction::Wait };
@@ -54,20 +49,20 @@ pub(super) fn evaluate(
 }
 
 /// Handles the value that was read, or the planned result, which contains unknown values.
-pub(super) fn handle_response(
+pub fn handle_response(
     input: &PlanInput<'_>,
     id: Id,
     progress: &mut Progress,
-    found: Diagnostics,
+    diagnostics: Diagnostics,
     result: Result<Option<Value>, DriverError>,
 ) -> NextAction {
     let node = input.nodes[id];
     let Some(instance) = node.instance else { return NextAction::Wait };
-    let found = located(instance, found);
-    if has_errors(&found) {
-        return blocked(found);
+    let diagnostics = located(instance, diagnostics);
+    if has_errors(&diagnostics) {
+        return blocked(diagnostics);
     }
-    progress.diagnostics.extend(found);
+    progress.diagnostics.extend(diagnostics);
     let value = match result {
         Ok(value) => value,
         Err(error) => {
@@ -78,8 +73,7 @@ pub(super) fn handle_response(
         }
     };
     let schema = input.schema(id).unwrap_or_default();
-    let marked = |value| marks::like(marks::by_schema(value, &schema), &progress.config);
-    let value = value.map_or(Value::Unknown, marked);
+    let value = value.map_or(Value::Unknown, |value| marks::like(marks::by_schema(value, &schema), &progress.config));
     if progress.delayed.is_none() && !value.has_unknown() {
         progress.data_read = true;
         let reading = ReadResult {
@@ -162,8 +156,8 @@ fn changing(scope: &EvalScope<'_, '_>, id: Id, instance: &Instance) -> Option<Id
 fn changing_of(scope: &EvalScope<'_, '_>, named: &[ReadsAfter]) -> Option<Id> {
     let input = scope.input;
     let mut reached = BTreeSet::new();
-    let target = |one: &ReadsAfter| Some((input.resolve(&one.target)?, one.transitive));
-    let mut open: Vec<(Id, bool)> = named.iter().rev().filter_map(target).collect();
+    let mut open: Vec<(Id, bool)> =
+        named.iter().rev().filter_map(|named| Some((input.resolve(&named.target)?, named.transitive))).collect();
     while let Some((here, transitive)) = open.pop() {
         if !reached.insert((here, transitive)) {
             continue;
@@ -183,7 +177,7 @@ fn changing_of(scope: &EvalScope<'_, '_>, named: &[ReadsAfter]) -> Option<Id> {
 /// conditions, indirect dependencies count too, because the conditions may depend on their changes.
 fn changing_dependency(scope: &EvalScope<'_, '_>, id: Id, instance: &Instance) -> Option<Id> {
     let input = scope.input;
-    let all = !instance.preconditions.is_empty() || !instance.postconditions.is_empty();
+    let has_conditions = !instance.preconditions.is_empty() || !instance.postconditions.is_empty();
     let mut reached = BTreeSet::new();
     let mut open: Vec<Id> = input.dependencies.of(id).rev().collect();
     while let Some(here) = open.pop() {
@@ -197,7 +191,7 @@ fn changing_dependency(scope: &EvalScope<'_, '_>, id: Id, instance: &Instance) -
             return Some(gone);
         }
         let passes = input.is_junction(here) || input.address(here).is_data();
-        if all || passes {
+        if has_conditions || passes {
             open.extend(input.dependencies.of(here).rev());
         }
     }

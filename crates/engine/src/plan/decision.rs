@@ -10,7 +10,7 @@ use model::{
 
 /// Why an object, or a destroy of it, has no step.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+pub struct Block {
     /// Never empty. The first error, or else the first entry, provides reason and message.
     pub diagnostics: Diagnostics,
     pub waiting_for: Vec<Id>,
@@ -22,7 +22,7 @@ pub(super) struct Block {
 
 /// The driver's plan for an object that gets a step.
 #[derive(Debug)]
-pub(super) struct PlannedChange {
+pub struct PlannedChange {
     pub config: Value,
     pub value: Value,
     pub private: Arc<[u8]>,
@@ -37,7 +37,7 @@ pub(super) struct PlannedChange {
 }
 
 #[derive(Debug)]
-pub(super) struct Decision {
+pub struct Decision {
     pub action: Action,
     /// Set if and only if the action is `Blocked`.
     pub block: Option<Box<Block>>,
@@ -85,7 +85,7 @@ pub(super) struct Decision {
 
 /// The decision about one deposed object.
 #[derive(Debug)]
-pub(super) struct DeposedDecision {
+pub struct DeposedDecision {
     pub key: DeposedKey,
     pub object: Arc<RecordedObject>,
     pub action: Action,
@@ -203,9 +203,9 @@ impl Decision {
         self.block.is_some()
     }
 
-    /// Whether the driver refuses the change as things are now.
-    pub fn is_refused(&self) -> bool {
-        self.planned.as_ref().is_some_and(|planned| planned.refusal.is_some())
+    /// Why the driver refuses the change as things are now.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.planned.as_ref()?.refusal.as_ref()
     }
 
     /// Whether the current object is destroyed or forgotten without a successor.

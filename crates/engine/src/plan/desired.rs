@@ -15,21 +15,15 @@ use super::marks::marked;
 use super::policy::{self, Policy};
 use super::progress::{CallPurpose, NextAction, Progress, RefreshResult, Replacement, decided};
 use super::protect::{prevented_block, replaced_why};
-use super::requests::replacement_requested;
-use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, readiness, seed, trigger, up_to_date};
+use super::{DriverRequest, Mode, Refresh, contract, data, drift, hooks, ignore, readiness, seed, trigger};
 use crate::load::{DriftAction, Instance};
 use model::{
-    Action, ChangeCause, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus, Path,
-    PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
+    Action, ChangeCause, ConfigDigest, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest,
+    ObjectStatus, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
-pub(super) fn evaluate(
-    scope: &EvalScope<'_, '_>,
-    evaluator: &dyn Evaluate,
-    id: Id,
-    progress: &mut Progress,
-) -> NextAction {
+pub fn evaluate(scope: &EvalScope<'_, '_>, evaluator: &dyn Evaluate, id: Id, progress: &mut Progress) -> NextAction {
     let input = scope.input;
     let node = input.nodes[id];
     let Some(instance) = node.instance else { return NextAction::Wait };
@@ -49,25 +43,21 @@ pub(super) fn evaluate(
     if instance.policies.only_observe() {
         return decided(observe_only(input, node, progress));
     }
-    let block = |diagnostics| {
-        let block = Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false };
-        decided(Decision::blocked(block, node.current()))
-    };
     if let ConditionOutcome::Violated(problems) = conditions::before(instance, scope) {
-        return block(problems);
+        return blocked(node, problems);
     }
     let evaluated = match evaluator.evaluate(instance, scope) {
         Ok(value) => value,
-        Err(problems) => return block(disabled(input, instance, located(instance, problems))),
+        Err(problems) => return blocked(node, disabled(input, instance, located(instance, problems))),
     };
     let Some(schema) = input.schema(id) else { return NextAction::Wait };
     let config = match conform_config(node.address, evaluated, &schema) {
         Ok(config) => config,
-        Err(problems) => return block(problems),
+        Err(problems) => return blocked(node, problems),
     };
     let problems = ignore::check(instance, &schema);
     if has_errors(&problems) {
-        return block(problems);
+        return blocked(node, problems);
     }
     progress.diagnostics.extend(problems);
     progress.config = config;
@@ -89,6 +79,11 @@ pub(super) fn evaluate(
     }
 }
 
+fn blocked(node: Node<'_>, diagnostics: Diagnostics) -> NextAction {
+    let block = Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false };
+    decided(Decision::blocked(block, node.current()))
+}
+
 fn request_action(
     scope: &EvalScope<'_, '_>,
     id: Id,
@@ -103,7 +98,7 @@ fn request_action(
             Err(block) => decided(Decision::blocked(*block, node.current())),
         },
         Some(ObjectStatus::Tainted) => replace(input, id, progress, Replacement::Tainted),
-        Some(_) if replacement_requested(input, id) => replace(input, id, progress, Replacement::Requested),
+        Some(_) if input.is_replacement_requested(id) => replace(input, id, progress, Replacement::Requested),
         Some(_) => {
             let prior = prior(node, progress);
             match prior.as_ref().map_or(Ok(None), |prior| trigger::fired(scope, id, prior)) {
@@ -154,14 +149,15 @@ fn configured_part(
     if instance.postconditions.is_empty() || !matches!(object, Value::Map(_)) {
         return object;
     }
-    let asked = |name: &str| planned.config.get(name).is_some_and(|asked| !matches!(asked.unmarked(), Value::Null));
-    let open = schema.attributes.iter().filter(|(name, attribute)| attribute.computed && !asked(name));
+    let open = schema.attributes.iter().filter(|(name, attribute)| {
+        attribute.computed && planned.config.get(name).is_none_or(|asked| matches!(asked.unmarked(), Value::Null))
+    });
     open.fold(object, |object, (name, _)| object.with(name.clone(), Value::Unknown))
 }
 
 /// Checks the postconditions of a decided object. An object that would violate one is blocked. An unchanged object gets
 /// a step if its conditions depend on unknown values.
-pub(super) fn check_postconditions(scope: &EvalScope<'_, '_>, id: Id, decision: &mut Decision) {
+pub fn check_postconditions(scope: &EvalScope<'_, '_>, id: Id, decision: &mut Decision) {
     let node = scope.input.nodes[id];
     if scope.input.options.mode == Mode::RefreshOnly {
         return warn_of_conditions(scope, id, decision);
@@ -196,10 +192,10 @@ fn warn_of_conditions(scope: &EvalScope<'_, '_>, id: Id, decision: &mut Decision
     let Some(instance) = instance else { return };
     let after = decision.value.as_ref().map(|object| conditions::after(instance, object, scope));
     for checked in [Some(conditions::before(instance, scope)), after].into_iter().flatten() {
-        let ConditionOutcome::Violated(found) = checked else { continue };
+        let ConditionOutcome::Violated(problems) = checked else { continue };
         // A refresh-only plan ignores conditions that cannot be evaluated.
         let fails = [Reason::PreconditionFailed, Reason::PostconditionFailed];
-        let violated = found.into_iter().filter(|problem| fails.contains(&problem.reason));
+        let violated = problems.into_iter().filter(|problem| fails.contains(&problem.reason));
         decision.diagnostics.extend(violated.map(|problem| Diagnostic { severity: Severity::Warning, ..problem }));
     }
 }
@@ -231,7 +227,7 @@ fn request_plan(
         let asked = ignore::keep(progress.config.clone(), &prior.value, &instance.ignore_changes, &schema);
         progress.configured = Some(std::mem::replace(&mut progress.config, asked));
     }
-    if let Some(object) = prior.as_ref().filter(|object| up_to_date::is_up_to_date(input, id, progress, object)) {
+    if let Some(object) = prior.as_ref().filter(|object| is_up_to_date(input, id, progress, object)) {
         let unchanged = object.value.clone();
         return decided(unchanged_decision(input.nodes[id], progress, object, unchanged));
     }
@@ -242,6 +238,26 @@ fn request_plan(
     let config = progress.config.clone();
     let request = PlanRequest { prior, config, ignored, entropy, previous_plan: None, replaces };
     NextAction::Call(vec![(CallPurpose::Plan, DriverRequest::Plan(request))])
+}
+
+/// Whether a driver call would return no change, so that it is not made: configuration, provider and service account are
+/// the same as in the last call, and the drift interval has not passed. Terraform calls the provider for every object in
+/// every plan. In Purlin, the record holds a digest of the configuration that the driver last found the object to match.
+/// Until the next refresh, the same call would return the same result.
+fn is_up_to_date(input: &PlanInput<'_>, id: Id, progress: &Progress, object: &Arc<RecordedObject>) -> bool {
+    let node = input.nodes[id];
+    let Refresh::Due(due) = &input.options.refresh else { return false };
+    let recorded = node.current().is_some_and(|recorded| Arc::ptr_eq(recorded, object));
+    let account = node.instance.is_some_and(|instance| instance.service_account == object.service_account);
+    recorded
+        && account
+        && !due.contains(node.address)
+        && object.status == ObjectStatus::Ready
+        && object.readiness.is_none()
+        && object.provider == progress.provider
+        && input.schema(id).is_some_and(|schema| schema.version == object.schema_version)
+        && object.matching_config.is_some()
+        && object.matching_config == ConfigDigest::new(&progress.config, object.revision)
 }
 
 /// Requests a plan for a new object, unless it must not be created.
@@ -281,8 +297,7 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
     if let Some(block) = replaced_import(input, node, progress, &replacement, &why) {
         return decided(Decision::blocked(block, node.current()));
     }
-    let prevented = |old: &Arc<RecordedObject>| node.prevents_destroy(old) && !node.keeps_object(old);
-    if old.as_ref().is_some_and(prevented) {
+    if old.as_ref().is_some_and(|old| node.prevents_destroy(old) && !node.keeps_object(old)) {
         let what = format!("the object must be replaced, but `preventDestroy` forbids destroying it: {why}");
         return decided(Decision::blocked(prevented_block(input, node, what), node.current()));
     }
@@ -328,19 +343,19 @@ fn replaced_import(
 }
 
 /// Handles the driver's plan.
-pub(super) fn handle_plan(
+pub fn handle_plan(
     input: &PlanInput<'_>,
     id: Id,
     progress: &mut Progress,
-    found: Diagnostics,
+    diagnostics: Diagnostics,
     result: Result<Option<PlanResponse>, DriverError>,
 ) -> NextAction {
     let node = input.nodes[id];
-    let found = node.instance.map_or_else(Vec::new, |instance| located(instance, found));
-    let block = if has_errors(&found) {
-        Block { diagnostics: found, waiting_for: Vec::new(), held: false, frozen: false }
+    let diagnostics = node.instance.map_or_else(Vec::new, |instance| located(instance, diagnostics));
+    let block = if has_errors(&diagnostics) {
+        Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }
     } else {
-        progress.diagnostics.extend(found);
+        progress.diagnostics.extend(diagnostics);
         let outcome = match result {
             Ok(Some(response)) => decide(input, id, progress, response).map_err(|fault| Block::broken(*fault)),
             Ok(None) => Err(Block::broken(*contract::fault(node.address, "driver returned no plan".to_owned()))),
@@ -390,10 +405,10 @@ fn decide(
     let unchanged = ignore::restore(response.planned.clone(), &base.value, ignored, &schema);
     let equal = unchanged.equals_unmarked(&base.value) && !unchanged.has_unknown();
     if !equal || !paths.is_empty() {
-        let undisputed = drift::matching_record(input, id, progress);
-        let found = undisputed.and_then(|recorded| Some((recorded, drift::read_value(recorded, progress)?)));
-        let drifted = found
-            .and_then(|(recorded, now)| Some((recorded, drift::changed(&recorded.value, now, &response.planned)?)));
+        let drifted = drift::matching_record(input, id, progress).and_then(|recorded| {
+            let now = drift::read_value(recorded, progress)?;
+            Some((recorded, drift::changed(&recorded.value, now, &response.planned)?))
+        });
         if let Some((recorded, drift)) = drifted {
             if drift::action(node) == DriftAction::Report {
                 let reported = drift::report_drift(node, progress, recorded, drift);
@@ -407,7 +422,7 @@ fn decide(
         return Ok(replace(input, id, progress, Replacement::Attributes(paths)));
     }
     if equal && !response.requires_update {
-        let base = up_to_date::with_digest(node, progress, base);
+        let base = with_digest(node, progress, base);
         let decision = unchanged_decision(node, progress, &base, unchanged);
         return Ok(decided(awaited_if_unready(decision, response.until_ready)));
     }
@@ -532,4 +547,17 @@ fn awaited_if_unready(decision: Decision, until_ready: Option<Value>) -> Decisio
     let because = decision.because.or(Some(ChangeCause::NotReadyYet));
     let value = until_ready.or(decision.value);
     Decision { action: Action::Wait, because, changed: true, value, ..decision }
+}
+
+/// The object with the digest of the configuration that it matches. The digest alone is a reason to write the record only
+/// if drift is reported, which is a change of an object that matched: the record of an imported or migrated object has
+/// no digest. Otherwise, an object that equals its record is returned as it is.
+fn with_digest(node: Node<'_>, progress: &Progress, base: &Arc<RecordedObject>) -> Arc<RecordedObject> {
+    let is_recorded = node.current().is_some_and(|recorded| Arc::ptr_eq(recorded, base));
+    let is_needed = base.matching_config.is_none() && drift::action(node) == DriftAction::Report;
+    if is_recorded && !is_needed {
+        return base.clone();
+    }
+    let matching_config = ConfigDigest::new(&progress.config, base.revision);
+    Arc::new(RecordedObject { matching_config, ..base.as_ref().clone() })
 }

@@ -12,16 +12,14 @@ use super::progress::{Progress, RefreshResult};
 use super::protect::prevented_block;
 use super::provider::unserved;
 use super::{Mode, UNDECIDED, drift};
-use crate::load::Instance;
-use model::{Action, ChangeCause, DeposedKey, Diagnostic, KeptBy, Reason, Record, RecordedObject, errors};
+use model::{Action, ChangeCause, DeposedKey, Diagnostic, KeptBy, Reason, RecordedObject, errors};
 
 /// Why an object that is not desired must not be changed, as far as no driver call is needed to decide this.
-pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
+pub fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     let node = input.nodes[id];
     if node.instance.is_none() && input.options.mode == Mode::Normal {
         // The marks of a Resource are removed before its record. A process that ended in between has left the record.
-        let holds_nothing = |record: &Record| record.is_empty() && record.published.is_empty();
-        if node.record.is_some_and(holds_nothing) {
+        if node.record.is_some_and(|record| record.is_empty() && record.published.is_empty()) {
             return None;
         }
         if !input.options.destroy_orphans {
@@ -44,19 +42,19 @@ pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     }
     let record = node.record.filter(|record| record.has_objects())?;
     all_destroys_held(input, node).or_else(|| {
-        let kept = |object: &Arc<RecordedObject>| node.keeps_object(object);
-        let is_unserved = input.schema(id).is_none();
-        (is_unserved && !record.current.iter().chain(record.deposed.values()).all(kept)).then(|| {
-            let problem = unserved(input, id);
-            let what = format!("cannot be destroyed: {}", problem.summary);
-            Block::frozen(Diagnostic { summary: what, path: None, ..problem })
-        })
+        let mut objects = record.current.iter().chain(record.deposed.values());
+        if input.schema(id).is_some() || objects.all(|object| node.keeps_object(object)) {
+            return None;
+        }
+        let problem = unserved(input, id);
+        let what = format!("cannot be destroyed: {}", problem.summary);
+        Some(Block::frozen(Diagnostic { summary: what, path: None, ..problem }))
     })
 }
 
 /// Blocks recorded instances whose Resource has errors: `count` or `forEach` may be the invalid field. The error itself
 /// is reported once, at the Resource.
-pub(super) fn invalid_resource_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
+pub fn invalid_resource_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     let node = input.nodes[id];
     let of_single = node.family.is_none() && !node.configured && input.options.mode == Mode::Normal;
     let resource = node.instance.filter(|instance| of_single && instance.is_desired())?;
@@ -66,13 +64,13 @@ pub(super) fn invalid_resource_block(input: &PlanInput<'_>, id: Id) -> Option<Bl
 }
 
 /// Blocks a destroy when the options forbid all destroys.
-pub(super) fn all_destroys_held(input: &PlanInput<'_>, node: Node<'_>) -> Option<Block> {
+pub fn all_destroys_held(input: &PlanInput<'_>, node: Node<'_>) -> Option<Block> {
     let held = input.options.hold_destroys.as_ref()?;
     Some(Block::held(held.error(node.address)))
 }
 
 /// Decides about an object that is not desired, after the refresh if one was due.
-pub(super) fn decide(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> Decision {
+pub fn decide(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> Decision {
     let node = input.nodes[id];
     let Some(record) = node.record else { return Decision::no_op() };
     let Some(current) = &record.current else {
@@ -91,7 +89,7 @@ pub(super) fn decide(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> 
 }
 
 /// The decision of a refresh-only plan: the record is updated, or dropped if the object no longer exists.
-pub(super) fn refresh(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> Decision {
+pub fn refresh(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> Decision {
     let node = input.nodes[id];
     let Some(current) = node.current() else { return Decision::no_op() };
     match progress.current.clone() {
@@ -112,7 +110,7 @@ pub(super) fn refresh(input: &PlanInput<'_>, id: Id, progress: &mut Progress) ->
     }
 }
 
-pub(super) fn decide_deposed(
+pub fn decide_deposed(
     input: &PlanInput<'_>,
     id: Id,
     refreshed: Vec<(DeposedKey, RefreshResult)>,
@@ -120,40 +118,48 @@ pub(super) fn decide_deposed(
     let node = input.nodes[id];
     let Some(record) = node.record.filter(|record| !record.deposed.is_empty()) else { return Vec::new() };
     let mut refreshed: BTreeMap<_, _> = refreshed.into_iter().collect();
-    let decide = |(key, object): (&DeposedKey, &Arc<RecordedObject>)| {
-        let mut decision = DeposedDecision {
-            key: *key,
-            object: object.clone(),
-            action: Action::Destroy,
-            block: None,
-            because: Some(ChangeCause::Deposed),
-            exists: true,
-        };
-        if input.running_deposed.contains_key(&(id, *key)) {
-            decision.because = Some(ChangeCause::Running);
-            return decision;
-        }
-        match all_destroys_held(input, node) {
-            _ if input.options.mode == Mode::RefreshOnly => {
-                refresh_deposed(input, node, &mut decision, refreshed.remove(key));
+    record
+        .deposed
+        .iter()
+        .map(|(key, object)| {
+            let mut decision = DeposedDecision {
+                key: *key,
+                object: object.clone(),
+                action: Action::Destroy,
+                block: None,
+                because: Some(ChangeCause::Deposed),
+                exists: true,
+            };
+            if input.running_deposed.contains_key(&(id, *key)) {
+                decision.because = Some(ChangeCause::Running);
+            } else {
+                decide_idle_deposed(input, node, &mut decision, refreshed.remove(key));
             }
-            Some(block) => decision.block(block),
-            None => match removal(input, node, object, refreshed.remove(key)) {
-                Removal::Remove { action, because, object: now } => {
-                    decision.exists = now.is_some();
-                    decision.action = action;
-                    decision.because = Some(because);
-                    // The flag at the time when it was deposed applies too, as in Terraform.
-                    if object.skip_destroy {
-                        decision.action = Action::Forget;
-                    }
-                }
-                Removal::Blocked(block) => decision.block(block),
-            },
-        }
-        decision
-    };
-    record.deposed.iter().map(decide).collect()
+            decision
+        })
+        .collect()
+}
+
+/// Decides about a deposed object that no step is destroying.
+fn decide_idle_deposed(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    decision: &mut DeposedDecision,
+    refreshed: Option<RefreshResult>,
+) {
+    match all_destroys_held(input, node) {
+        _ if input.options.mode == Mode::RefreshOnly => refresh_deposed(input, node, decision, refreshed),
+        Some(block) => decision.block(block),
+        None => match removal(input, node, &decision.object, refreshed) {
+            Removal::Remove { action, because, object: now } => {
+                decision.exists = now.is_some();
+                // The flag at the time when it was deposed applies too, as in Terraform.
+                decision.action = if decision.object.skip_destroy { Action::Forget } else { action };
+                decision.because = Some(because);
+            }
+            Removal::Blocked(block) => decision.block(block),
+        },
+    }
 }
 
 /// A refresh-only plan does not update the record of a deposed object. It only drops one that no longer exists.
@@ -220,8 +226,7 @@ fn removal(
         (false, ..) => ChangeCause::NotConfigured,
     };
     if node.keeps_object(object) {
-        let keeps = |instance: &&Arc<Instance>| instance.keeps_object();
-        let policy = match node.instance.filter(keeps).or(node.successor.filter(keeps)) {
+        let policy = match node.resources().find(|instance| instance.keeps_object()) {
             Some(instance) if !instance.policies.delete => KeptBy::Policies,
             Some(_) if node.address.is_qualified() => KeptBy::Configuration,
             Some(_) => KeptBy::DeletionPolicy,

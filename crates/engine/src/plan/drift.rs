@@ -10,26 +10,21 @@ use super::decision::{Block, Decision};
 use super::input::{Id, Node, PlanInput};
 use super::options::{MissingCount, ProviderConfigId};
 use super::progress::{Progress, RefreshResult};
-use super::requests::replacement_requested;
 use super::{MISSING_AFTER_CONFIG_CHANGE, Mode, ignore};
 use crate::load::DriftAction;
 use model::{
-    Action, Address, ChangeCause, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema,
-    Value, visible,
+    Action, Address, ChangeCause, ConfigDigest, Diagnostic, Drift, ObjectStatus, Reason, RecordedObject, Schema, Value,
+    visible,
 };
 
 /// Objects that are not desired use `Correct` and are always read, because a missing object needs no destroy.
-pub(super) fn action(node: Node<'_>) -> DriftAction {
+pub fn action(node: Node<'_>) -> DriftAction {
     node.instance.filter(|_| node.desired).map_or(DriftAction::Correct, |instance| instance.drift.action)
 }
 
 /// The recorded object if it matches the configuration, so that any difference is drift. It does if the driver has
 /// applied this configuration, or has planned no change for it. Without a record of that, the values are compared.
-pub(super) fn matching_record<'a>(
-    input: &PlanInput<'a>,
-    id: Id,
-    progress: &Progress,
-) -> Option<&'a Arc<RecordedObject>> {
+pub fn matching_record<'a>(input: &PlanInput<'a>, id: Id, progress: &Progress) -> Option<&'a Arc<RecordedObject>> {
     let node = input.nodes[id];
     let schema = input.schema(id)?;
     let recorded = node.current().filter(|object| object.status == ObjectStatus::Ready)?;
@@ -39,7 +34,7 @@ pub(super) fn matching_record<'a>(
     let applied = recorded.matching_config;
     let is_applied = applied.is_some() && applied == ConfigDigest::new(&asked, recorded.revision);
     let matches = is_applied || matches(&recorded.value, &asked, &schema);
-    (matches && !replacement_requested(input, id)).then_some(recorded)
+    (matches && !input.is_replacement_requested(id)).then_some(recorded)
 }
 
 /// Whether a value matches a configuration. An attribute that the configuration does not set matches if it is computed
@@ -56,29 +51,26 @@ fn matches(value: &Value, config: &Value, schema: &Schema) -> bool {
 
 /// The drifted attributes: those that the plan corrects, or all that differ from the record if the plan names none.
 /// `None` if the plan changes only attributes that equal the record: such a change is not drift.
-pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<Drift> {
-    let drifted = |paths| Drift::Changed(visible::paths(paths, &[recorded, now, planned]));
+pub fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<Drift> {
     let mut paths = now.differences(planned);
     paths.retain(|path| planned.at(path).is_none_or(|planned| !planned.has_unknown()));
     if paths.is_empty() {
-        return Some(drifted(recorded.differences(now)));
+        paths = recorded.differences(now);
+    } else {
+        paths.retain(|path| match (recorded.at(path), now.at(path)) {
+            (Some(recorded), Some(now)) => !recorded.equals_unmarked(&now),
+            (recorded, now) => recorded.is_some() || now.is_some(),
+        });
+        if paths.is_empty() {
+            return None;
+        }
     }
-    let as_left = |path: &Path| match (recorded.at(path), now.at(path)) {
-        (Some(recorded), Some(now)) => recorded.equals_unmarked(&now),
-        (recorded, now) => recorded.is_none() && now.is_none(),
-    };
-    paths.retain(|path| !as_left(path));
-    (!paths.is_empty()).then(|| drifted(paths))
+    Some(Drift::Changed(visible::paths(paths, &[recorded, now, planned])))
 }
 
 /// The decision about drift that is reported and not corrected. The record is not updated, so dependents and the next
 /// plan use the recorded value.
-pub(super) fn report_drift(
-    node: Node<'_>,
-    progress: &mut Progress,
-    recorded: &Arc<RecordedObject>,
-    drift: Drift,
-) -> Decision {
+pub fn report_drift(node: Node<'_>, progress: &mut Progress, recorded: &Arc<RecordedObject>, drift: Drift) -> Decision {
     let mut diagnostics = std::mem::take(&mut progress.diagnostics);
     diagnostics.push(warning(node.address, &drift));
     Decision {
@@ -90,7 +82,7 @@ pub(super) fn report_drift(
 }
 
 /// The warning about drift that is reported and not corrected.
-pub(super) fn warning(address: &Address, drift: &Drift) -> Diagnostic {
+pub fn warning(address: &Address, drift: &Drift) -> Diagnostic {
     let what = match drift {
         Drift::Changed(_) => format!("{drift}; not corrected (`drift.action: Report`)"),
         Drift::Missing => format!("{drift}; not created again (`drift.action: Report`)"),
@@ -101,7 +93,7 @@ pub(super) fn warning(address: &Address, drift: &Drift) -> Diagnostic {
 
 /// Whether a missing object is reported instead of created again. The create of an object that was not ready yet is not
 /// complete: it is tried again, as if the wait for the object had found that it is missing.
-pub(super) fn reports_missing(input: &PlanInput<'_>, id: Id, progress: &Progress) -> bool {
+pub fn reports_missing(input: &PlanInput<'_>, id: Id, progress: &Progress) -> bool {
     let gone = matches!(progress.current, Some(RefreshResult::Missing));
     let node = input.nodes[id];
     let was_ready = node.current().is_none_or(|object| object.readiness.is_none_or(|readiness| !readiness.is_new));
@@ -109,7 +101,7 @@ pub(super) fn reports_missing(input: &PlanInput<'_>, id: Id, progress: &Progress
 }
 
 /// The block of an object that is missing after the provider configuration has changed.
-pub(super) fn missing_after_config_change(input: &PlanInput<'_>, node: Node<'_>) -> Block {
+pub fn missing_after_config_change(input: &PlanInput<'_>, node: Node<'_>) -> Block {
     let address = node.address.shell_word();
     let again = match (node.desired, input.options.destroy_orphans) {
         (false, _) => String::new(),
@@ -133,36 +125,33 @@ const ALLOWED_SHARE: usize = 5;
 /// The missing objects that are not created again, or not forgotten by a refresh-only plan, because more than five and
 /// more than one in five objects of their provider configuration are missing. The provider configuration is probably
 /// wrong, or the objects were deleted by mistake.
-pub(super) fn many_missing(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
-    let is_gone = |id: Id| decisions[id].as_ref().is_some_and(|decision| decision.missing);
-    if !(0..decisions.len()).any(is_gone) {
+pub fn many_missing(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+    if !decisions.iter().flatten().any(|decision| decision.missing) {
         return Vec::new();
     }
     let mut counts: BTreeMap<ProviderConfigId, MissingCount> = input.options.missing_counts.clone();
-    let of = |id: Id| {
-        let (record, object) = (input.nodes[id].record?, input.nodes[id].current()?);
-        Some(ProviderConfigId::of(&record.type_name, object))
-    };
-    for id in 0..decisions.len() {
-        if let Some(configuration) = of(id) {
+    for (node, decision) in input.nodes.iter().zip(decisions) {
+        if let Some(configuration) = node.record.and_then(ProviderConfigId::of_record) {
             let count = counts.entry(configuration).or_default();
             count.objects += 1;
-            count.missing += usize::from(is_gone(id));
+            count.missing += usize::from(decision.as_ref().is_some_and(|decision| decision.missing));
         }
     }
-    let held = |id: Id| {
-        let decision = decisions[id].as_ref()?;
-        let count = counts.get(&of(id)?)?;
-        let many = count.missing > ALLOWED_MISSING && count.missing * ALLOWED_SHARE > count.objects;
-        let only_reads = input.options.mode == Mode::RefreshOnly;
-        let believed = match only_reads {
-            true => decision.action == Action::Forget,
-            false => decision.action == Action::Create && !replacement_requested(input, id),
+    let mut held = Vec::new();
+    for (id, decision) in decisions.iter().enumerate() {
+        let Some(decision) = decision.as_ref().filter(|decision| decision.missing) else { continue };
+        let configuration = input.nodes[id].record.and_then(ProviderConfigId::of_record);
+        let Some(count) = configuration.and_then(|configuration| counts.get(&configuration)) else { continue };
+        let is_many = count.missing > ALLOWED_MISSING && count.missing * ALLOWED_SHARE > count.objects;
+        let is_believed = match input.options.mode {
+            Mode::RefreshOnly => decision.action == Action::Forget,
+            Mode::Normal | Mode::Destroy => decision.action == Action::Create && !input.is_replacement_requested(id),
         };
-        (many && decision.missing && believed && !input.running.contains_key(&id))
-            .then(|| (id, missing_with_others(input, id, *count)))
-    };
-    (0..decisions.len()).filter_map(held).collect()
+        if is_many && is_believed && !input.running.contains_key(&id) {
+            held.push((id, missing_with_others(input, id, *count)));
+        }
+    }
+    held
 }
 
 fn missing_with_others(input: &PlanInput<'_>, id: Id, count: MissingCount) -> Block {
@@ -189,7 +178,7 @@ fn missing_with_others(input: &PlanInput<'_>, id: Id, count: MissingCount) -> Bl
 }
 
 /// The value that was read, if it differs from the record.
-pub(super) fn read_value<'a>(recorded: &RecordedObject, progress: &'a Progress) -> Option<&'a Value> {
+pub fn read_value<'a>(recorded: &RecordedObject, progress: &'a Progress) -> Option<&'a Value> {
     match &progress.current {
         Some(RefreshResult::Found(now)) if now.value != recorded.value => Some(&now.value),
         _ => None,
@@ -197,7 +186,7 @@ pub(super) fn read_value<'a>(recorded: &RecordedObject, progress: &'a Progress) 
 }
 
 /// How the object differs from its record, if it does.
-pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<ChangeCause> {
+pub fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<ChangeCause> {
     if Arc::ptr_eq(recorded, object) || recorded == object {
         return None;
     }
@@ -223,17 +212,19 @@ mod tests {
 
     #[test]
     fn an_unset_computed_attribute_matches_any_value() {
-        let attribute = |optional, computed| Attribute {
-            kind: AttributeType::Any,
-            required: false,
-            optional,
-            computed,
-            sensitive: false,
-            observed_in: None,
-            description: String::new(),
-        };
         let attributes = [("given", true, false), ("both", true, true), ("id", false, true)];
-        let attributes = attributes.map(|(name, optional, computed)| (name.into(), attribute(optional, computed)));
+        let attributes = attributes.map(|(name, optional, computed)| {
+            let attribute = Attribute {
+                kind: AttributeType::Any,
+                required: false,
+                optional,
+                computed,
+                sensitive: false,
+                observed_in: None,
+                description: String::new(),
+            };
+            (name.into(), attribute)
+        });
         let schema = Schema { attributes: BTreeMap::from(attributes), ..Schema::default() };
         let recorded = value(json!({"given": 1, "both": "x", "id": "i"}));
         let asks = |config| matches(&recorded, &value(config), &schema);
@@ -259,10 +250,10 @@ mod tests {
     fn a_change_of_a_recorded_value_is_not_drift() {
         let recorded = value(json!({"a": 1, "mark": "old", "status": 1}));
         let now = value(json!({"a": 1, "mark": "old", "status": 2}));
-        let planned = |a: i64| value(json!({"a": a, "mark": "new", "status": 2}));
-        assert_eq!(changed(&recorded, &now, &planned(1)), None);
+        let planned = value(json!({"a": 1, "mark": "new", "status": 2}));
+        assert_eq!(changed(&recorded, &now, &planned), None);
         let changed_too = value(json!({"a": 2, "mark": "old", "status": 2}));
-        let drift = changed(&recorded, &changed_too, &planned(1)).map(|drift| drift.to_string());
+        let drift = changed(&recorded, &changed_too, &planned).map(|drift| drift.to_string());
         assert_eq!(drift.as_deref(), Some("changed outside of Purlin: `a`"));
     }
 }

@@ -8,7 +8,6 @@ use super::eval_scope::EvalScope;
 use super::input::{Id, PlanInput};
 use super::progress::{CallPurpose, NextAction, Progress, RefreshResult, decided};
 use super::provider::{configured_provider, provider_unavailable};
-use super::requests::{changed_import, import_of, replacement_requested};
 use super::{DriverRequest, DriverResponse, Mode, Refresh, data, desired, destroys, drift, ignore, marks};
 use crate::load::DriftAction;
 use model::{
@@ -17,7 +16,7 @@ use model::{
 };
 
 /// Requests all reads that must precede the evaluation.
-pub(super) fn start(progress: &mut Progress, scope: &EvalScope<'_, '_>, id: Id) -> NextAction {
+pub fn start(progress: &mut Progress, scope: &EvalScope<'_, '_>, id: Id) -> NextAction {
     let input = scope.input;
     let node = input.nodes[id];
     let provided = node.instance.and_then(|instance| instance.provider.as_ref());
@@ -36,13 +35,13 @@ pub(super) fn start(progress: &mut Progress, scope: &EvalScope<'_, '_>, id: Id) 
         // must have their current values, because an update would restore the recorded ones.
         let ignores = node.instance.is_some_and(|instance| !instance.ignore_changes.is_empty());
         let reads = !matches!(input.options.refresh, Refresh::None);
-        let look = |object: &RecordedObject| {
-            let is_awaited = object.readiness.is_some() && reads;
-            ((due || (is_awaited && node.desired)) && !unwatched)
-                || (node.desired && ((ignores && reads) || object.status == ObjectStatus::Interrupted))
-        };
-        if let Some(current) = record.current.as_ref().filter(|object| look(object)) {
-            calls.push((CallPurpose::Current, DriverRequest::Read(current.clone())));
+        if let Some(current) = &record.current {
+            let is_awaited = current.readiness.is_some() && reads;
+            let is_watched = (due || (is_awaited && node.desired)) && !unwatched;
+            let is_needed = node.desired && ((ignores && reads) || current.status == ObjectStatus::Interrupted);
+            if is_watched || is_needed {
+                calls.push((CallPurpose::Current, DriverRequest::Read(current.clone())));
+            }
         }
         let deposed = record.deposed.iter().filter(|(key, _)| !input.running_deposed.contains_key(&(id, **key)));
         for (key, object) in deposed.filter(|_| due) {
@@ -56,7 +55,7 @@ pub(super) fn start(progress: &mut Progress, scope: &EvalScope<'_, '_>, id: Id) 
     if calls.is_empty() { after_reads(progress, input, id) } else { NextAction::Call(calls) }
 }
 
-pub(super) fn handle_response(
+pub fn handle_response(
     progress: &mut Progress,
     input: &PlanInput<'_>,
     id: Id,
@@ -136,7 +135,7 @@ fn handle_read(
         // `constraints` checks later how many other objects are missing. An object with a requested replacement counts
         // as missing even if the provider configuration has changed.
         Ok(None) if object.was_last_read_with(configuration) => RefreshResult::Missing,
-        Ok(None) if purpose == CallPurpose::Current && node.desired && replacement_requested(input, id) => {
+        Ok(None) if purpose == CallPurpose::Current && node.desired && input.is_replacement_requested(id) => {
             RefreshResult::Missing
         }
         Ok(None) => RefreshResult::MissingAfterConfigChange,
@@ -156,7 +155,7 @@ fn after_reads(progress: &mut Progress, input: &PlanInput<'_>, id: Id) -> NextAc
     if !node.desired {
         return decided(destroys::decide(input, id, progress));
     }
-    let import = import_of(input, id).or_else(|| changed_import(input, id));
+    let import = input.import_of(id).or_else(|| input.changed_import(id));
     match import.filter(|_| !progress.import_requested && !input.options.offline) {
         Some(import) => {
             progress.import_requested = true;
@@ -183,7 +182,7 @@ fn handle_import(
     if node.current().is_some() {
         return handle_changed_import(progress, input, id, result, configuration);
     }
-    let import = import_of(input, id);
+    let import = input.import_of(id);
     let (field, at) = import_field(import.as_ref());
     let block = match result {
         Ok(Some(state)) => {
@@ -230,14 +229,14 @@ fn handle_changed_import(
     let block = match result {
         Ok(Some(state)) => {
             let schema = input.schema(id).unwrap_or_default();
-            let found = imported(state, &schema, configuration);
-            if is_same_object(recorded, &found) {
+            let imported_object = imported(state, &schema, configuration);
+            if is_same_object(recorded, &imported_object) {
                 return NextAction::Evaluate;
             }
             if observes {
                 let provider = progress.provider.clone();
                 progress.current = None;
-                progress.imported = Some(Arc::new(RecordedObject { provider, ..found }));
+                progress.imported = Some(Arc::new(RecordedObject { provider, ..imported_object }));
                 return NextAction::Evaluate;
             }
             let what = format!("`{import}` is not the object that this Resource manages");
@@ -261,12 +260,12 @@ fn handle_changed_import(
 }
 
 /// Whether an imported object is the recorded one.
-fn is_same_object(recorded: &RecordedObject, found: &RecordedObject) -> bool {
-    match (&recorded.identity, &found.identity) {
-        (Some(recorded), Some(found)) => recorded.equals_unmarked(found),
-        _ => match (recorded.id(), found.id()) {
-            (Some(recorded), Some(found)) if !recorded.is_empty() => recorded == found,
-            _ => recorded.value.equals_unmarked(&found.value),
+fn is_same_object(recorded: &RecordedObject, imported: &RecordedObject) -> bool {
+    match (&recorded.identity, &imported.identity) {
+        (Some(recorded), Some(imported)) => recorded.equals_unmarked(imported),
+        _ => match (recorded.id(), imported.id()) {
+            (Some(recorded), Some(imported)) if !recorded.is_empty() => recorded == imported,
+            _ => recorded.value.equals_unmarked(&imported.value),
         },
     }
 }
@@ -295,7 +294,6 @@ fn refreshed(
     let (private, provider_config) = (state.private, Arc::clone(known));
     let before = object.as_ref().clone();
     let provider = provider.cloned().or_else(|| object.provider.clone());
-    let agrees_with = None;
     Arc::new(RecordedObject {
         value,
         private,
@@ -303,7 +301,7 @@ fn refreshed(
         schema_version,
         provider_config,
         provider,
-        matching_config: agrees_with,
+        matching_config: None,
         ..before
     })
 }

@@ -3,23 +3,23 @@
 use super::decision::Decision;
 use super::input::{Id, PlanInput};
 use crate::load::expression::Scope;
-use crate::load::{Instance, InstanceScope, Reference};
+use crate::load::{Instance, InstanceScope};
 use model::{Action, Address, Diagnostics, Health, InstanceKey, Reason, Value};
 
 /// The objects decided so far. An object that the plan changes has its planned value, which may contain unknown values.
 /// Any other object has its recorded value.
-pub(super) struct EvalScope<'s, 'a> {
+pub struct EvalScope<'s, 'a> {
     pub input: &'s PlanInput<'a>,
     pub decisions: &'s [Option<Decision>],
 }
 
 /// Evaluates the configuration of an instance.
-pub(super) trait Evaluate: Sync {
+pub trait Evaluate: Sync {
     fn evaluate(&self, instance: &Instance, scope: &dyn Scope) -> Result<Value, Diagnostics>;
 }
 
 /// Evaluates the template of the instance.
-pub(super) struct TemplateEvaluator;
+pub struct TemplateEvaluator;
 
 impl Evaluate for TemplateEvaluator {
     fn evaluate(&self, instance: &Instance, scope: &dyn Scope) -> Result<Value, Diagnostics> {
@@ -40,13 +40,20 @@ impl EvalScope<'_, '_> {
 
     /// The objects without a value: the object itself, or the instances because of which a family has no value.
     pub fn hidden(&self, id: Id) -> Vec<Id> {
-        let is_hidden = |id: &Id| self.decision(*id).is_none_or(|decision| decision.value.is_none());
-        if !is_hidden(&id) {
+        if !self.is_hidden(id) {
             return Vec::new();
         }
-        let members: Vec<Id> =
-            self.input.members(id).filter(|id| self.input.nodes[*id].desired).filter(is_hidden).collect();
+        let members: Vec<Id> = self
+            .input
+            .members(id)
+            .filter(|member| self.input.nodes[*member].desired && self.is_hidden(*member))
+            .collect();
         if members.is_empty() { vec![id] } else { members }
+    }
+
+    /// Whether an object or a junction has no value.
+    pub fn is_hidden(&self, id: Id) -> bool {
+        self.decision(id).is_none_or(|decision| decision.value.is_none())
     }
 
     /// The health of an object that is not ready and has no step in this plan.
@@ -89,14 +96,16 @@ impl Scope for EvalScope<'_, '_> {
 }
 
 /// Reports an expression that failed because it reads a disabled Resource as a missing dependency.
-pub(super) fn disabled(input: &PlanInput<'_>, instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
-    let off = |reference: &&Reference| {
-        let family = input.resolve(&reference.target).and_then(|target| input.nodes[target].family);
-        family.is_some_and(|family| family.is_disabled())
-    };
+pub fn disabled(input: &PlanInput<'_>, instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
     for problem in &mut problems {
-        let here = instance.references.iter().filter(|reference| Some(&reference.at) == problem.path.as_ref());
-        if let Some(reference) = here.into_iter().find(off) {
+        let disabled = instance.references.iter().find(|reference| {
+            Some(&reference.at) == problem.path.as_ref()
+                && input
+                    .resolve(&reference.target)
+                    .and_then(|target| input.nodes[target].family)
+                    .is_some_and(|family| family.is_disabled())
+        });
+        if let Some(reference) = disabled {
             problem.reason = Reason::DependencyNotFound;
             problem.detail = std::mem::replace(
                 &mut problem.summary,

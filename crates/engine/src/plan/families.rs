@@ -18,7 +18,7 @@ use model::{Diagnostic, Reason, Severity};
 
 /// The evaluated expressions of this round.
 #[derive(Default)]
-pub(super) struct Families {
+pub struct Families {
     /// By name: why the instances must not be changed. `None` if they match the configuration.
     gates: BTreeMap<Arc<str>, Option<Block>>,
     /// Families whose instances became known in this round.
@@ -92,8 +92,8 @@ fn evaluate(scope: &EvalScope<'_, '_>, family: &Family) -> Result<InstanceKeys, 
     if let Some(missing) = references.iter().find(|reference| input.resolve(&reference.target).is_none()) {
         return Err(Box::new(excuse_missing(input, Block::broken(not_found(input, address, missing)))));
     }
-    let targets = || references.iter().filter_map(|reference| input.resolve(&reference.target));
-    let hidden: Vec<Id> = targets().flat_map(|target| scope.hidden(target)).collect();
+    let targets: Vec<Id> = references.iter().filter_map(|reference| input.resolve(&reference.target)).collect();
+    let hidden: Vec<Id> = targets.iter().flat_map(|target| scope.hidden(*target)).collect();
     if let Some(first) = hidden.first() {
         let what = format!("waits for `{}`", input.address(*first));
         let mut waits = Diagnostic::error(address, Reason::DependencyNotReady, what);
@@ -111,12 +111,13 @@ fn evaluate(scope: &EvalScope<'_, '_>, family: &Family) -> Result<InstanceKeys, 
             let waits = Diagnostic::warning(address, Reason::DependencyNotReady, what);
             // In another language, the field has another name.
             let waits = if address.is_qualified() { waits } else { waits.at(at) };
-            let changing = targets().filter(|target| scope.decision(*target).is_some_and(|decision| decision.changed));
+            let changing =
+                targets.into_iter().filter(|target| scope.decision(*target).is_some_and(|decision| decision.changed));
             Err(Box::new(Block::broken(waits).waiting_for(changing)))
         }
         Err(problems) => {
-            let own = |problem| Diagnostic { address: Some(address.clone()), ..problem };
-            let diagnostics = problems.into_iter().map(own).collect();
+            let diagnostics =
+                problems.into_iter().map(|problem| Diagnostic { address: Some(address.clone()), ..problem }).collect();
             Err(Box::new(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }))
         }
     }
@@ -129,21 +130,21 @@ fn not_ready(family: &Family, what: &str) -> Block {
 /// The value of a whole family once all its instances are decided: a list, a map, or null.
 fn family_value(scope: &EvalScope<'_, '_>, id: Id, family: &Family) -> Decision {
     let input = scope.input;
-    let desired = || input.members(id).filter(|member| input.nodes[*member].desired);
-    let decisions = || desired().filter_map(|member| scope.decision(member).map(|decision| (member, decision)));
-    let hidden: Vec<Id> =
-        desired().filter(|member| scope.decision(*member).is_none_or(|decision| decision.value.is_none())).collect();
+    let members = scope.objects(id);
+    let hidden: Vec<Id> = members.iter().copied().filter(|member| scope.is_hidden(*member)).collect();
     if let Some(first) = hidden.first() {
-        let cause = decisions().find(|(member, _)| member == first).and_then(|(_, decision)| decision.block.as_deref());
+        let cause = scope.decision(*first).and_then(|decision| decision.block.as_deref());
         let severity = cause.map_or(Severity::Warning, |block| block.cause().severity);
         let what = format!("waits for `{}`", input.address(*first));
         let waits = Diagnostic::error(input.address(id), Reason::DependencyNotReady, what);
         return Decision::blocked(Block::broken(Diagnostic { severity, ..waits }).waiting_for(hidden), None);
     }
-    let value = family.value(desired().map(|member| (input.address(member).key.clone(), Some(scope.value(member)))));
-    // The family loses the instances that are destroyed.
-    let leaves = |member: Id| !input.nodes[member].desired && input.nodes[member].current().is_some();
-    let changed = input.members(id).any(leaves) || decisions().any(|(_, decision)| decision.changed);
+    let value =
+        family.value(members.iter().map(|member| (input.address(*member).key.clone(), Some(scope.value(*member)))));
+    let loses_instances =
+        input.members(id).any(|member| !input.nodes[member].desired && input.nodes[member].current().is_some());
+    let changed = loses_instances
+        || members.iter().any(|member| scope.decision(*member).is_some_and(|decision| decision.changed));
     Decision { value: Some(value), changed, ..Decision::no_op() }
 }
 
@@ -151,13 +152,15 @@ fn family_value(scope: &EvalScope<'_, '_>, id: Id, family: &Family) -> Decision 
 /// deleted, its dependents keep their value until they are deleted too.
 fn remaining_value(scope: &EvalScope<'_, '_>, id: Id, family: &Family) -> Decision {
     let input = scope.input;
-    let value = |member: Id| scope.decision(member).and_then(|decision| decision.value.clone());
     let configured = input.members(id).filter(|member| input.nodes[*member].configured);
-    let value = family.value(configured.map(|member| (input.address(member).key.clone(), value(member))));
+    let value = family.value(configured.map(|member| {
+        let value = scope.decision(member).and_then(|decision| decision.value.clone());
+        (input.address(member).key.clone(), value)
+    }));
     Decision { value: Some(value), ..Decision::no_op() }
 }
 
 /// Whether the instances of a family are not known, so that diagnostics refer to the Resource itself.
-pub(super) fn is_unexpanded(input: &PlanInput<'_>, id: Id) -> bool {
+pub fn is_unexpanded(input: &PlanInput<'_>, id: Id) -> bool {
     input.gate(id).is_some_and(|family| !matches!(family.expansion, Expansion::Known(_)))
 }

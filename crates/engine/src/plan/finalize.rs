@@ -81,8 +81,8 @@ pub fn data_config(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> R
 
 /// The evaluated configuration with the types of the schema.
 fn evaluated(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<Value, Diagnostics> {
-    let own = InstanceScope { instance, others: scope };
-    let evaluated = instance.config.evaluate(&own).map_err(|problems| located(instance, problems))?;
+    let scope = InstanceScope { instance, others: scope };
+    let evaluated = instance.config.evaluate(&scope).map_err(|problems| located(instance, problems))?;
     conform_config(&instance.address, evaluated, schema)
 }
 
@@ -147,17 +147,17 @@ pub fn recorded_value(planned: &Value, result: Value, schema: &Schema) -> Value 
 
 /// Checks the result of `apply`: it has no unknown values and matches the known values of the final plan.
 pub fn check_result(address: &Address, planned: &Value, result: &Value) -> Diagnostics {
-    let mut found = Vec::new();
+    let mut faults = Vec::new();
     if let Some(path) = first_unknown(result) {
         let what =
             format!("driver returned an invalid result: {} is still unknown", place(&visible::path(path, &[planned])));
-        found.push(*contract::fault(address, what));
+        faults.push(*contract::fault(address, what));
     }
     if let Some(path) = contract::first_difference(planned, result) {
         let what = format!("driver produced an inconsistent result: {} differs from the plan", place(&path));
-        found.push(*contract::fault(address, what));
+        faults.push(*contract::fault(address, what));
     }
-    found
+    faults
 }
 
 fn place(path: &Path) -> String {

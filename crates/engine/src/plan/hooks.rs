@@ -22,18 +22,24 @@ pub enum EvaluatedHook {
 pub fn after_create(instance: &Instance, object: &Value, scope: &dyn Scope) -> Vec<EvaluatedHook> {
     let scope = &InstanceScope { instance, others: scope };
     let scope = SelfScope { object, scope };
-    let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::AfterCreate);
-    own.map(|hook| evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, &scope)).collect()
+    instance
+        .hooks
+        .iter()
+        .filter(|hook| hook.when == HookPhase::AfterCreate)
+        .map(|hook| evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, &scope))
+        .collect()
 }
 
 /// The hooks of the Resource, or the recorded ones if the Resource does not exist or has errors.
 pub fn before_destroy(instance: Option<&Instance>, address: &Address, object: &RecordedObject) -> Vec<EvaluatedHook> {
     let scope = DestroyScope { object: &object.value, key: &address.key };
     match instance.filter(|instance| !instance.has_errors()) {
-        Some(instance) => {
-            let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy);
-            own.map(|hook| evaluate(address, &hook.recorded, &hook.template, &hook.at, &scope)).collect()
-        }
+        Some(instance) => instance
+            .hooks
+            .iter()
+            .filter(|hook| hook.when == HookPhase::BeforeDestroy)
+            .map(|hook| evaluate(address, &hook.recorded, &hook.template, &hook.at, &scope))
+            .collect(),
         None => object.hooks.iter().map(|written| recorded(address, written, &scope)).collect(),
     }
 }
@@ -60,16 +66,16 @@ pub fn check(instance: &Instance, object: &Value, scope: &dyn Scope) -> Diagnost
     let alone = DestroyScope { object, key: &instance.address.key };
     let scope = &InstanceScope { instance, others: scope };
     let after = SelfScope { object, scope };
-    let mut found = Vec::new();
+    let mut problems = Vec::new();
     for hook in instance.hooks.iter() {
         let scope: &dyn Scope = if hook.when == HookPhase::AfterCreate { &after } else { &alone };
         if let EvaluatedHook::Faulty(_, problem) =
             evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, scope)
         {
-            found.push(problem);
+            problems.push(problem);
         }
     }
-    found
+    problems
 }
 
 pub fn follow_create(instance: &Instance) -> bool {
@@ -78,8 +84,7 @@ pub fn follow_create(instance: &Instance) -> bool {
 
 /// The hooks to record with an object, for a destroy after its Resource is deleted.
 pub fn to_record<'a>(instance: &'a Instance, object: &'a Value) -> impl Iterator<Item = Cow<'a, RecordedHook>> {
-    let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy);
-    own.map(move |hook| {
+    instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy).map(move |hook| {
         if !hook.records_values {
             return Cow::Borrowed(&hook.recorded);
         }
@@ -110,32 +115,35 @@ fn evaluate(
     at: &Path,
     scope: &dyn Scope,
 ) -> EvaluatedHook {
-    let faulty = |mut problem: Diagnostic| {
-        let mut place = at.clone();
-        place.0.extend(problem.path.take().unwrap_or_default().0);
-        problem.address = Some(address.clone());
-        EvaluatedHook::Faulty(written.clone(), problem.at(place))
-    };
     let definition = match template.evaluate(scope) {
         Ok(definition) => definition,
-        Err(mut problems) => return faulty(problems.swap_remove(0)),
+        Err(mut problems) => return faulty(address, written, at, problems.swap_remove(0)),
     };
     if written.kind == HookKind::Exec
         && matches!(definition.unmarked(), Value::List(_))
         && let Some(wrong) = first_invalid_argument(&definition)
     {
         let what = "must be a string, a number or a boolean";
-        return faulty(Diagnostic::error(address, Reason::InvalidExpression, what).at(Path::default().index(wrong)));
+        let problem = Diagnostic::error(address, Reason::InvalidExpression, what).at(Path::default().index(wrong));
+        return faulty(address, written, at, problem);
     }
     EvaluatedHook::Ready(RecordedHook { definition, ..written.clone() })
+}
+
+/// A hook with a problem, whose path is below `at`.
+fn faulty(address: &Address, written: &RecordedHook, at: &Path, mut problem: Diagnostic) -> EvaluatedHook {
+    let mut place = at.clone();
+    place.0.extend(problem.path.take().unwrap_or_default().0);
+    problem.address = Some(address.clone());
+    EvaluatedHook::Faulty(written.clone(), problem.at(place))
 }
 
 /// The position of the first argument that is not valid on a command line.
 fn first_invalid_argument(command: &Value) -> Option<usize> {
     let Value::List(items) = command.unmarked() else { return Some(0) };
-    let text =
-        |item: &Value| matches!(item.unmarked(), Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Unknown);
-    items.iter().position(|item| !text(item))
+    items.iter().position(|item| {
+        !matches!(item.unmarked(), Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Unknown)
+    })
 }
 
 /// The scope of a hook before a destroy: only the object and its key in its family.

@@ -13,8 +13,8 @@ use model::{Attribute, AttributeType, Diagnostic, Diagnostics, IgnoredChange, Pa
 
 /// Checks the entries against the schema: an error for a path that the type does not have, a warning for a path that
 /// cannot be configured.
-pub(super) fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
-    let mut found = Diagnostics::new();
+pub fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
+    let mut problems = Diagnostics::new();
     for (index, entry) in instance.ignore_changes.iter().enumerate() {
         let IgnoredChange::At(path) = entry else { continue };
         let address = &instance.address;
@@ -26,9 +26,9 @@ pub(super) fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
             }
             Err((what, hint)) => Diagnostic::error(address, Reason::InvalidConfig, what).hint(hint),
         };
-        found.push(problem.at(ignore_changes_path(index)));
+        problems.push(problem.at(ignore_changes_path(index)));
     }
-    found
+    problems
 }
 
 /// The attribute that contains a path. If the type does not have the path: why, and what to write instead.
@@ -57,15 +57,16 @@ fn find_attribute<'s>(path: &Path, schema: &'s Schema) -> Result<&'s Attribute, 
 
 /// Why a path does not exist below `whole`, and what to write instead.
 fn does_not_exist(path: &Path, whole: &Path, kind: &AttributeType) -> (String, String) {
-    let ignore_all = || format!("write `{whole}` to ignore all of it");
-    let (what, hint) = match kind {
-        AttributeType::List(_) => ("a list, whose items have an index", ignore_all()),
-        AttributeType::Map(_) => ("a map, whose items have a key", ignore_all()),
-        AttributeType::Set => ("a set, whose items have neither an index nor a key", ignore_all()),
-        AttributeType::Object(inner) => {
-            ("an object without this attribute", format!("its attributes are {}", joined(inner.keys())))
-        }
-        _ => ("a single value", ignore_all()),
+    let what = match kind {
+        AttributeType::List(_) => "a list, whose items have an index",
+        AttributeType::Map(_) => "a map, whose items have a key",
+        AttributeType::Set => "a set, whose items have neither an index nor a key",
+        AttributeType::Object(_) => "an object without this attribute",
+        _ => "a single value",
+    };
+    let hint = match kind {
+        AttributeType::Object(inner) => format!("its attributes are {}", joined(inner.keys())),
+        _ => format!("write `{whole}` to ignore all of it"),
     };
     (format!("`{path}` does not exist: `{whole}` is {what}"), hint)
 }
@@ -79,7 +80,7 @@ fn is_settable(attribute: &Attribute) -> bool {
 }
 
 /// The configuration with the values of `prior` at every ignored path.
-pub(super) fn keep(config: Value, prior: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
+pub fn keep(config: Value, prior: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
     let mut config = config;
     for entry in ignored {
         match entry {
@@ -96,7 +97,7 @@ pub(super) fn keep(config: Value, prior: &Value, ignored: &[IgnoredChange], sche
 
 /// The planned value with the recorded values at every ignored path whose current value the driver reports in another
 /// attribute: an ignored change must not be recorded.
-pub(super) fn restore(planned: Value, prior: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
+pub fn restore(planned: Value, prior: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
     let mut planned = planned;
     for (name, _) in schema.attributes.iter().filter(|(_, attribute)| attribute.observed_in.is_some()) {
         for path in below(name, ignored) {
@@ -110,7 +111,7 @@ pub(super) fn restore(planned: Value, prior: &Value, ignored: &[IgnoredChange], 
 
 /// A refreshed object whose driver reports the current value of an argument in another attribute: removes keys at
 /// ignored paths that another client removed there. Otherwise the next update would restore them.
-pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
+pub fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
     let mut value = now;
     for (name, attribute) in &schema.attributes {
         let Some(other) = &attribute.observed_in else { continue };
@@ -167,7 +168,7 @@ fn without_removed_keys(asked: &Value, shown: &Value, now: &Value) -> Value {
 fn keep_at(config: Value, prior: &Value, path: &Path, schema: &Schema) -> Value {
     let Some(Segment::Name(name)) = path.0.first() else { return config };
     let Some(attribute) = schema.attributes.get(name).filter(|attribute| is_settable(attribute)) else { return config };
-    match found(prior, &path.0) {
+    match path_value(prior, &path.0) {
         PathValue::Present(value) => {
             let shown = attribute.observed_in.as_ref().and_then(|other| {
                 let mut elsewhere = path.clone();
@@ -192,8 +193,7 @@ enum PathValue {
     NoSuchItem,
 }
 
-fn found(prior: &Value, segments: &[Segment]) -> PathValue {
-    let is_index = |segment: &Segment| matches!(segment, Segment::Index(_));
+fn path_value(prior: &Value, segments: &[Segment]) -> PathValue {
     for length in 1..=segments.len() {
         match prior.at(&Path(segments[..length].to_vec())) {
             Some(value) if *value.unmarked() != Value::Null => {
@@ -207,6 +207,10 @@ fn found(prior: &Value, segments: &[Segment]) -> PathValue {
         }
     }
     PathValue::Absent
+}
+
+fn is_index(segment: &Segment) -> bool {
+    matches!(segment, Segment::Index(_))
 }
 
 /// The recorded value updated with the reported one. Additional reported keys belong to other clients.
@@ -285,11 +289,13 @@ mod tests {
     use model::Address;
 
     fn ignored(texts: &[&str]) -> Arc<[IgnoredChange]> {
-        let entry = |text: &&str| match *text {
-            "all" => IgnoredChange::All,
-            path => IgnoredChange::At(path.parse().unwrap()),
-        };
-        texts.iter().map(entry).collect()
+        texts
+            .iter()
+            .map(|text| match *text {
+                "all" => IgnoredChange::All,
+                path => IgnoredChange::At(path.parse().unwrap()),
+            })
+            .collect()
     }
 
     fn kept(config: serde_json::Value, prior: serde_json::Value, texts: &[&str]) -> String {

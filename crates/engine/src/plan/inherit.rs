@@ -49,8 +49,11 @@ enum Origin {
 /// source, because the flag could never be switched off then.
 pub fn effective(nodes: &[FlagNode]) -> Inheritance {
     let mut origins = vec![Origin::Off; nodes.len()];
-    let is_source = |node: &FlagNode| (node.desired && node.sets_flag) || (!node.desired && node.recorded_flag);
-    spread(nodes, &mut origins, (0..nodes.len()).filter(|&at| is_source(&nodes[at])));
+    let sources = (0..nodes.len()).filter(|&at| match nodes[at].desired {
+        true => nodes[at].sets_flag,
+        false => nodes[at].recorded_flag,
+    });
+    spread(nodes, &mut origins, sources);
     // Last, because this origin disappears with the deposed object. Other origins take precedence.
     let named: Vec<usize> = nodes.iter().flat_map(|node| node.deposed_dependencies.iter().copied()).collect();
     spread(nodes, &mut origins, named.into_iter());
@@ -94,11 +97,11 @@ impl Inheritance {
     /// The objects that force the flag of the object at `at`, from its direct dependent to the source. Empty if the
     /// flag is off or the object is a source.
     pub fn forced_by(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
-        let next = move |here: usize| match self.origins[here] {
+        let chain = std::iter::successors(Some(at), move |&here| match self.origins[here] {
             Origin::From(dependent) => Some(dependent),
             Origin::Off | Origin::Own => None,
-        };
-        std::iter::successors(next(at), move |&here| next(here))
+        });
+        chain.skip(1)
     }
 }
 

@@ -11,15 +11,16 @@ use super::data_dependencies::DataDependencies;
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
 use crate::load::{Config, Expansion, Family, Instance, Program, Reference};
 use model::{
-    Address, DeposedKey, Diagnostics, InstanceKey, Provider, Record, Recorded, RecordedObject, Revision, Schema,
+    Address, DeposedKey, Diagnostics, ImportRequest, InstanceKey, Provider, Reason, Record, Recorded, RecordedObject,
+    Revision, Schema,
 };
 
 /// The number of a node. Numbers of objects follow address order.
-pub(super) type Id = usize;
+pub type Id = usize;
 
 /// One object, with its configuration and its record, or a junction: all instances of one Resource.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
+pub struct Node<'a> {
     pub address: &'a Address,
     /// `None` without a Resource. For an instance that is no longer desired, the part that all instances share.
     pub instance: Option<&'a Arc<Instance>>,
@@ -36,7 +37,7 @@ pub(super) struct Node<'a> {
 
 /// Adjacency lists, one for each node, in two allocations.
 #[derive(Default)]
-pub(super) struct AdjacencyLists {
+pub struct AdjacencyLists {
     ends: Vec<u32>,
     items: Vec<u32>,
 }
@@ -49,7 +50,7 @@ struct Junction<'a> {
 }
 
 /// All objects and their dependencies.
-pub(super) struct PlanInput<'a> {
+pub struct PlanInput<'a> {
     config: &'a Config,
     through: DataDependencies,
     pub options: &'a PlanOptions,
@@ -89,19 +90,14 @@ impl<'a> Node<'a> {
     }
 
     /// The Resources whose protection covers the object.
-    fn resources(&self) -> impl Iterator<Item = &'a Arc<Instance>> {
+    pub fn resources(&self) -> impl Iterator<Item = &'a Arc<Instance>> {
         self.instance.into_iter().chain(self.successor)
-    }
-
-    /// The Resource if it has no errors. Its lifecycle settings apply then, otherwise the recorded ones.
-    pub fn live_spec(&self) -> Option<&'a Instance> {
-        self.instance.map(Arc::as_ref).filter(|instance| !instance.has_errors())
     }
 
     /// The Resource as this instance has it, also if the instance is no longer desired.
     pub fn own_instance(&self) -> Option<Cow<'a, Instance>> {
         match (self.family, self.address.is_instance()) {
-            (Some(family), true) if self.instance.is_none_or(|own| own.address != *self.address) => {
+            (Some(family), true) if self.instance.is_none_or(|instance| instance.address != *self.address) => {
                 Some(Cow::Owned(family.former_instance(&self.address.key)))
             }
             _ => self.instance.map(|instance| Cow::Borrowed(instance.as_ref())),
@@ -120,22 +116,19 @@ impl<'a> Node<'a> {
     /// `None` for built-in types.
     pub fn provider(&self) -> Option<&'a Arc<Provider>> {
         let desired = self.instance.and_then(|instance| instance.provider.as_ref()?.provider());
-        let recorded = || {
-            let record = self.record?;
+        let Some(record) = self.record.filter(|_| !self.desired) else { return desired };
+        desired.or_else(|| {
             let object = record.current.as_ref().or_else(|| record.deposed.values().next())?;
             Some(&object.provider.as_ref()?.provider)
-        };
-        match (self.desired, self.record) {
-            (true, _) | (false, None) => desired,
-            (false, Some(_)) => desired.or_else(recorded),
-        }
+        })
     }
 
     /// Whether the Resource may remove a protection that the record holds. A Resource with errors or of another type
     /// can add protection, but cannot remove it.
     pub fn may_remove_protection(&self) -> bool {
-        let is_of_type = |spec: &Instance| self.record.is_none_or(|record| record.type_name == spec.type_name);
-        self.live_spec().is_some_and(is_of_type)
+        self.instance.is_some_and(|instance| {
+            !instance.has_errors() && self.record.is_none_or(|record| record.type_name == instance.type_name)
+        })
     }
 
     /// Whether the Resource prevents a destroy of `object`, or the record does and the Resource does not override it.
@@ -154,7 +147,7 @@ impl<'a> Node<'a> {
 }
 
 /// Whether the object was recorded to be kept, and was not created or changed since: it was only observed so far.
-pub(super) fn is_only_observed(object: &RecordedObject) -> bool {
+pub fn is_only_observed(object: &RecordedObject) -> bool {
     object.skip_destroy && object.revision == Revision::default()
 }
 
@@ -311,22 +304,23 @@ impl<'a> PlanInput<'a> {
 
     fn connect_junction(&mut self, id: Id) {
         let node = self.nodes[id];
-        let members = self.members(id);
-        // While a family is being deleted, its dependents read the instances that remain.
-        let exists = |member: &Id| self.nodes[*member].desired || (!node.desired && self.nodes[*member].configured);
-        let existing = members.clone().filter(exists);
-        self.dependencies.items.extend(existing.map(dense));
-        // An object without a key is not an instance of the family of the same name.
         let has_keys = node.family.is_none_or(|family| family.has_keys());
-        let belongs = |member: &Id| !has_keys || self.nodes[*member].address.is_instance();
-        // An object that depended on the family depended on its existing instances.
-        let was_there = |member: &Id| {
-            let record = self.nodes[*member].record;
-            record.is_some_and(|r| r.has_objects() || r.intent.is_some() || r.replacement_pending)
-                || self.running.contains_key(member)
-        };
-        let used = members.filter(|member| was_there(member) && belongs(member));
-        self.recorded_dependencies.items.extend(used.map(dense));
+        for member in self.members(id) {
+            let instance = self.nodes[member];
+            // While a family is being deleted, its dependents read the instances that remain.
+            if instance.desired || (!node.desired && instance.configured) {
+                self.dependencies.items.push(dense(member));
+            }
+            // An object that depended on the family depended on its existing instances.
+            let existed = self.running.contains_key(&member)
+                || instance.record.is_some_and(|record| {
+                    record.has_objects() || record.intent.is_some() || record.replacement_pending
+                });
+            // An object without a key is not an instance of the family of the same name.
+            if existed && (!has_keys || instance.address.is_instance()) {
+                self.recorded_dependencies.items.push(dense(member));
+            }
+        }
         if let Some(family) = node.family.filter(|_| node.desired) {
             self.refer(id, &family.repetition().references);
         }
@@ -368,11 +362,15 @@ impl<'a> PlanInput<'a> {
     /// by its bare name.
     fn resolve_used(&self, address: &Address) -> Option<Id> {
         let object = self.find(address);
-        let recorded = |id: &Id| self.nodes[*id].record.is_some() || self.running.contains_key(id);
-        if address.is_instance() || object.as_ref().is_some_and(recorded) {
+        if address.is_instance() || object.is_some_and(|id| self.is_recorded(id)) {
             return object;
         }
         self.junction(&address.name).or(object)
+    }
+
+    /// Whether an object has a record, or is being created.
+    fn is_recorded(&self, id: Id) -> bool {
+        self.nodes[id].record.is_some() || self.running.contains_key(&id)
     }
 
     pub fn junction(&self, name: &str) -> Option<Id> {
@@ -433,8 +431,7 @@ impl<'a> PlanInput<'a> {
     /// Whether any instance of a Resource has a record, or is being created.
     pub fn has_records(&self, name: &Arc<str>) -> bool {
         let start = self.nodes[..self.objects].partition_point(|node| *node.address.name < **name);
-        let mut own = (start..self.objects).take_while(|id| self.nodes[*id].address.name == *name);
-        own.any(|id| self.nodes[id].record.is_some() || self.running.contains_key(&id))
+        (start..self.objects).take_while(|id| self.nodes[*id].address.name == *name).any(|id| self.is_recorded(id))
     }
 
     pub fn deposed_dependencies(&self, id: Id, object: &RecordedObject) -> Vec<Id> {
@@ -450,7 +447,7 @@ impl<'a> PlanInput<'a> {
         };
         let kept: BTreeSet<Id> = match self.dependencies_through_data(instance) {
             Some(targets) => targets.iter().filter_map(|target| self.resolve_used(target)).collect(),
-            None => instance.references.iter().filter_map(|one| self.resolve_used(&one.target)).collect(),
+            None => instance.references.iter().filter_map(|reference| self.resolve_used(&reference.target)).collect(),
         };
         self.recorded_dependencies.of(id).filter(|used| kept.contains(used)).collect()
     }
@@ -483,6 +480,40 @@ impl<'a> PlanInput<'a> {
         let node = &self.nodes[id];
         let resource = node.instance.or_else(|| node.family.map(|family| &family.shared));
         resource.is_some_and(|resource| resource.only_recorded)
+    }
+
+    /// The import request of a Resource without an object. It is ignored while a replacement is pending, because the id
+    /// then refers to the destroyed object.
+    pub fn import_of(&self, id: Id) -> Option<ImportRequest> {
+        let node = self.nodes[id];
+        let import = node.instance?.import.clone()?;
+        let unknown_outcome =
+            self.options.blocked.get(node.address).is_some_and(|held| held.reason == Reason::CreateOutcomeUnknown);
+        let is_free = node.record.is_none_or(|record| {
+            let occupied = if unknown_outcome { record.current.is_some() } else { record.has_objects() };
+            !occupied && !record.replacement_pending
+        });
+        is_free.then_some(import)
+    }
+
+    /// The import request of a Resource with an object, if it differs from the one that was last compared with the object.
+    pub fn changed_import(&self, id: Id) -> Option<ImportRequest> {
+        let node = self.nodes[id];
+        let record = node.record.filter(|record| record.current.is_some() && !record.replacement_pending)?;
+        let import = node.instance?.import.clone()?;
+        (*import.to_string() != *record.handled_import).then_some(import)
+    }
+
+    /// Whether a replacement was requested by option or annotation and is not done yet. An annotation requests nothing of
+    /// an object that is only imported or adopted now: whether it was fulfilled before is in the record that was lost.
+    pub fn is_replacement_requested(&self, id: Id) -> bool {
+        let node = self.nodes[id];
+        if self.options.replace.contains(node.address) {
+            return true;
+        }
+        let Some(requested) = node.instance.map(|instance| &instance.replace_requested) else { return false };
+        let known = node.record.filter(|record| record.has_objects() || record.replacement_pending);
+        !requested.is_empty() && known.is_some_and(|record| record.handled_replace_request != *requested)
     }
 
     pub fn is_selected(&self, id: Id) -> bool {
@@ -549,12 +580,13 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
         };
         let family = config.families.get(&address.name);
         // A family that is being deleted has no desired instances. The recorded ones exist until they are destroyed.
-        let remains = |family: &Arc<Family>| family.has_keys() && address.is_instance() && !family.shared.is_desired();
+        let remains = record.is_some()
+            && family.is_some_and(|family| family.has_keys() && address.is_instance() && !family.shared.is_desired());
         nodes.push(Node {
             address,
             instance: instance.map(|(_, instance)| instance).or_else(|| resource(config, address)),
             successor: successors.get(&address.name).copied().filter(|_| address.is_instance()),
-            configured: instance.is_some() || (record.is_some() && family.is_some_and(remains)),
+            configured: instance.is_some() || remains,
             family,
             record: record.map(|(_, stored)| stored.record.as_ref()),
             desired: options.mode == Mode::Normal && instance.is_some_and(|(_, instance)| instance.is_desired()),
@@ -564,13 +596,16 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
 
 /// The Resources to which families of other names were renamed, by the old names.
 fn successors(config: &Config) -> BTreeMap<&Arc<str>, &Arc<Instance>> {
-    let is_used = |name: &Arc<str>| config.resource(&Address::single(name.clone())).is_some_and(|one| one.is_desired());
     let desired = config.resources().filter(|resource| resource.is_desired());
     let whole = desired.flat_map(|resource| {
         let entries = resource.moved_from.iter().filter(|entry| entry.is_whole());
         entries.map(move |entry| (&entry.from.name, resource))
     });
-    whole.filter(|(name, _)| !is_used(name)).collect()
+    whole
+        .filter(|(name, _)| {
+            config.resource(&Address::single(Arc::clone(name))).is_none_or(|resource| !resource.is_desired())
+        })
+        .collect()
 }
 
 /// The Resource of an instance that it does not configure: the Resource is or was a family.
@@ -603,8 +638,7 @@ fn junctions<'a>(config: &'a Config, nodes: &mut Vec<Node<'a>>, options: &PlanOp
     junctions.sort_by_key(|junction| junction.name);
     for junction in &junctions {
         let family = config.families.get(junction.name);
-        let first = || nodes.get(junction.members.start).map(|node| node.address);
-        let Some(address) = family.map(|family| &family.shared.address).or_else(first) else { continue };
+        let address = family.map_or_else(|| nodes[junction.members.start].address, |family| &family.shared.address);
         let desired = options.mode == Mode::Normal && family.is_some_and(|family| family.shared.is_desired());
         nodes.push(Node { address, instance: None, successor: None, configured: false, family, record: None, desired });
     }

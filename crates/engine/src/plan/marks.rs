@@ -5,17 +5,15 @@ use std::sync::Arc;
 use model::{PlanResponse, Schema, Value};
 
 /// Marks every attribute that is sensitive in the schema.
-pub(super) fn by_schema(value: Value, schema: &Schema) -> Value {
+pub fn by_schema(value: Value, schema: &Schema) -> Value {
     let Value::Map(map) = &value else { return value };
-    let unmarked = |name: &Arc<str>| {
-        let shown = map.get(name).is_some_and(|item| !matches!(item, Value::Sensitive(_) | Value::Null));
-        shown.then(|| name.clone())
-    };
     let names: Vec<Arc<str>> = schema
         .attributes
         .iter()
         .filter(|(_, attribute)| attribute.sensitive)
-        .filter_map(|(n, _)| unmarked(n))
+        .map(|(name, _)| name)
+        .filter(|name| map.get(name).is_some_and(|item| !matches!(item, Value::Sensitive(_) | Value::Null)))
+        .cloned()
         .collect();
     if names.is_empty() {
         return value;
@@ -34,7 +32,7 @@ pub(super) fn by_schema(value: Value, schema: &Schema) -> Value {
 ///
 /// The items of `value` may have another order or number: sets are sorted, and other clients insert and remove items.
 /// So unless each marked value is still at its place, what is sensitive in one item is sensitive in all of them.
-pub(super) fn like(value: Value, pattern: &Value) -> Value {
+pub fn like(value: Value, pattern: &Value) -> Value {
     if !pattern.has_sensitive() {
         return value;
     }
@@ -67,7 +65,7 @@ fn are_in_place(value: &Value, pattern: &Value) -> bool {
         }
         (Value::List(items), Value::List(patterns)) => {
             items.len() == patterns.len()
-                && items.iter().zip(patterns.iter()).all(|(item, one)| are_in_place(item, one))
+                && items.iter().zip(patterns.iter()).all(|(item, pattern)| are_in_place(item, pattern))
         }
         _ => false,
     }
@@ -94,7 +92,7 @@ fn merged(one: Value, other: &Value) -> Value {
 }
 
 /// The response with the marks of the schema and the configuration.
-pub(super) fn marked(response: PlanResponse, config: &Value, schema: &Schema) -> PlanResponse {
+pub fn marked(response: PlanResponse, config: &Value, schema: &Schema) -> PlanResponse {
     let planned = like(by_schema(response.planned, schema), config);
     PlanResponse { planned, ..response }
 }
@@ -163,10 +161,10 @@ mod tests {
     #[test]
     fn lists_in_reordered_items_show_no_secret() {
         let block = |values: [Value; 2]| item([("list", Value::list(values)), ("name", Value::from("n"))]);
-        let of = |texts: [&str; 2]| block(texts.map(Value::from));
-        let pattern = Value::list([block([secret("s"), Value::from("a")]), of(["b", "c"])]);
+        let plain = |texts: [&str; 2]| block(texts.map(Value::from));
+        let pattern = Value::list([block([secret("s"), Value::from("a")]), plain(["b", "c"])]);
         let expected = [block(["b", "c"].map(secret)), block([secret("s"), Value::from("a")])];
-        assert_eq!(like(Value::list([of(["b", "c"]), of(["s", "a"])]), &pattern), Value::list(expected));
+        assert_eq!(like(Value::list([plain(["b", "c"]), plain(["s", "a"])]), &pattern), Value::list(expected));
     }
 
     #[test]

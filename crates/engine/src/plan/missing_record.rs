@@ -52,7 +52,7 @@ impl Loss {
 
 /// The error for a Resource that is being deleted, and that has only instances whose records are lost: its index lists them, or
 /// is lost too.
-pub(super) fn lost_instances(input: &PlanInput<'_>, resource: &Instance) -> Option<Diagnostic> {
+pub fn lost_instances(input: &PlanInput<'_>, resource: &Instance) -> Option<Diagnostic> {
     let address = &resource.address;
     if !resource.deleting || !resource.has_record_annotation() || input.has_records(&address.name) {
         return None;
@@ -66,7 +66,7 @@ pub(super) fn lost_instances(input: &PlanInput<'_>, resource: &Instance) -> Opti
 
 /// The error for a missing record: the marks of the Resource say that an instance has a record, and the index of a
 /// family lists the instances with records.
-pub(super) fn missing_record(input: &PlanInput<'_>, node: Node<'_>) -> Option<Diagnostic> {
+pub fn missing_record(input: &PlanInput<'_>, node: Node<'_>) -> Option<Diagnostic> {
     let (address, instance) = (node.address, node.instance?);
     let loss = if input.options.indexed.contains(address) {
         Loss::Record

@@ -25,7 +25,7 @@ pub use self::records::{
 use self::claims::Claim;
 use self::entries::Entries;
 use super::{Mode, ObjectBlock, PlanOptions};
-use crate::load::{Config, Expansion, Family, Instance};
+use crate::load::{Config, Expansion, Instance};
 use model::record::with_source;
 use model::{Address, Diagnostics, Reason, Record, Recorded};
 use serde::{Deserialize, Serialize};
@@ -111,9 +111,10 @@ fn interrupted(config: &Config, recorded: &Recorded, options: &PlanOptions) -> M
     let mut found = Moves::default();
     for (from, stored) in recorded {
         let Some(to) = &stored.record.moving_to else { continue };
-        let held = options.blocked.get(&**to).or_else(|| options.blocked.get(from)).cloned();
-        let waits = || Some(waits_for_operation(from, to, running_user(recorded, options, [from, to])?));
-        if let Some(held) = held.or_else(waits) {
+        let held = options.blocked.get(&**to).or_else(|| options.blocked.get(from)).cloned().or_else(|| {
+            running_user(recorded, options, [from, to]).map(|running| waits_for_operation(from, to, running))
+        });
+        if let Some(held) = held {
             found.hold(from, to, held);
             continue;
         }
@@ -134,8 +135,10 @@ fn requested(
     options: &PlanOptions,
     answers: &Takeovers,
 ) -> Moves {
-    let claims_none = || config.resources().all(|resource| resource.moved_from.is_empty());
-    if recorded.is_empty() && options.indexed.is_empty() && claims_none() {
+    if recorded.is_empty()
+        && options.indexed.is_empty()
+        && config.resources().all(|resource| resource.moved_from.is_empty())
+    {
         return found;
     }
     let said = entries::of_config(config, recorded);
@@ -181,9 +184,9 @@ fn requested(
 /// of the result and the move would be in each other's way.
 fn running_user<'a>(recorded: &Recorded, options: &'a PlanOptions, ends: [&Address; 2]) -> Option<&'a Address> {
     let names = ends.iter().map(|end| &*end.name).collect();
-    let uses = |address: &Address| recorded.get(address).is_some_and(|stored| references_any(&stored.record, &names));
-    let mut running = options.running.iter().map(|running| &running.step.address);
-    running.find(|address| ends.contains(address) || uses(address))
+    options.running.iter().map(|running| &running.step.address).find(|address| {
+        ends.contains(address) || recorded.get(*address).is_some_and(|stored| references_any(&stored.record, &names))
+    })
 }
 
 fn waits_for_operation(from: &Address, to: &Address, open: &Address) -> ObjectBlock {
@@ -230,8 +233,11 @@ struct Search<'a> {
 
 /// The records with an open intent or a running step.
 fn open_records<'a>(recorded: &'a Recorded, running: &BTreeSet<&Address>) -> Vec<&'a Arc<Record>> {
-    let is_open = |record: &&Arc<Record>| record.intent.is_some() || running.contains(&record.address);
-    recorded.values().map(|stored| &stored.record).filter(is_open).collect()
+    recorded
+        .values()
+        .map(|stored| &stored.record)
+        .filter(|record| record.intent.is_some() || running.contains(&record.address))
+        .collect()
 }
 
 impl<'a> Search<'a> {
@@ -265,8 +271,10 @@ impl<'a> Search<'a> {
 
     /// Whether the record exists but cannot be read.
     fn is_unreadable(&self, address: &Address) -> bool {
-        let unread = |reason| matches!(reason, Reason::RecordUnreadable | Reason::RecordUnavailable);
-        self.options.blocked.get(address).is_some_and(|held| unread(held.reason))
+        self.options
+            .blocked
+            .get(address)
+            .is_some_and(|held| matches!(held.reason, Reason::RecordUnreadable | Reason::RecordUnavailable))
     }
 
     /// Whether the record is missing although the index of the family lists it.
@@ -284,20 +292,21 @@ impl<'a> Search<'a> {
     /// Whether the Resource is marked as recorded, but no instance has a record.
     fn has_lost_all(&self, instance: &Instance) -> bool {
         let name = &instance.address.name;
-        let is_own = |address: &Address| address.name == *name;
-        let from = || Address::single(name.clone())..;
-        let has_traces = self.before.range(from()).next().is_some_and(|(address, _)| is_own(address))
-            || self.options.indexed.range(from()).next().is_some_and(is_own)
-            || self.running.iter().copied().any(is_own);
+        let start = Address::single(name.clone());
+        let has_traces = self.before.range(start.clone()..).next().is_some_and(|(address, _)| address.name == *name)
+            || self.options.indexed.range(start..).next().is_some_and(|address| address.name == *name)
+            || self.running.iter().any(|address| address.name == *name);
         instance.has_record_annotation() && !has_traces
     }
 }
 
 /// Whether an object is desired at an address, or this is not known.
 fn is_desired(config: &Config, address: &Address) -> bool {
-    let unclear = |family: &Arc<Family>| family.shared.is_desired() && !matches!(family.expansion, Expansion::Known(_));
     config.instances.get(address).is_some_and(|instance| instance.is_desired())
-        || config.families.get(&address.name).is_some_and(unclear)
+        || config
+            .families
+            .get(&address.name)
+            .is_some_and(|family| family.shared.is_desired() && !matches!(family.expansion, Expansion::Known(_)))
 }
 
 #[cfg(test)]

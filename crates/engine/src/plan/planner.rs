@@ -52,7 +52,7 @@ impl<'a> Planner<'a> {
     }
 
     /// With a custom evaluator, so that tests need no expression language.
-    pub(super) fn with_evaluator(
+    pub(crate) fn with_evaluator(
         config: &'a Config,
         recorded: &'a Recorded,
         options: &'a PlanOptions,

@@ -6,7 +6,7 @@ use crate::load::Policies;
 use model::{Diagnostic, Path, Reason, Value, visible};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Policy {
+pub enum Policy {
     Create,
     Update,
     Replace,
@@ -31,7 +31,7 @@ impl Policy {
 }
 
 /// The block of an object that needs an action that is not allowed. `None` if the action is allowed.
-pub(super) fn block_unless_allowed(node: Node<'_>, policy: Policy, why: &str) -> Option<Block> {
+pub fn block_unless_allowed(node: Node<'_>, policy: Policy, why: &str) -> Option<Block> {
     let policies = node.instance.map_or_else(Policies::default, |instance| instance.policies);
     if policy.is_in(policies) {
         return None;
@@ -61,7 +61,7 @@ pub(super) fn block_unless_allowed(node: Node<'_>, policy: Policy, why: &str) ->
 }
 
 /// The attributes that an update would change, as part of a message. A long list is shortened.
-pub(super) fn differences(prior: &Value, planned: &Value) -> String {
+pub fn differences(prior: &Value, planned: &Value) -> String {
     const MAX_SHOWN: usize = 5;
     let mut paths = prior.differences(planned);
     // Unknown values are consequences of the other changes.

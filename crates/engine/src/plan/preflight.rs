@@ -4,22 +4,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decision::{Block, Decision, DeposedDecision};
+use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
 use super::missing_record::missing_record;
 use super::missing_reference::{excuse_missing, not_found};
 use super::provider::unserved;
-use super::requests::{import_of, replacement_requested};
 use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, drift, publish, select, trigger};
 use crate::load::{Config, Instance, MovedFrom};
 use model::{
-    Action, Address, ChangeCause, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity,
-    errors,
+    Action, Address, ChangeCause, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, Severity, errors,
 };
 
 /// The decisions that depend on no other object. `None` where planning continues.
-pub(super) fn decide_early(input: &PlanInput<'_>, config: &Config) -> Vec<Option<Decision>> {
+pub fn decide_early(input: &PlanInput<'_>, config: &Config) -> Vec<Option<Decision>> {
     let cycles = cycle_errors(input, config);
     let claims = publish::conflicts(input);
     let mut new_objects = 0;
@@ -39,7 +37,8 @@ pub(super) fn decide_early(input: &PlanInput<'_>, config: &Config) -> Vec<Option
             } else {
                 let block = match (frozen(input, id, cycles.get(&id)), node.desired) {
                     (Some(block), _) => Some(block),
-                    (None, true) => broken(input, id)
+                    (None, true) => fault(input, id)
+                        .map(|block| excuse_missing(input, block))
                         .or_else(|| claims.get(&id).cloned().map(Block::broken))
                         .or_else(|| over_quota(input, id, &mut new_objects)),
                     (None, false) if input.options.mode == Mode::RefreshOnly => None,
@@ -74,9 +73,11 @@ fn cycle_errors(input: &PlanInput<'_>, config: &Config) -> BTreeMap<Id, Diagnost
 /// The running step does not permit other changes of the object, such as the destroy of a deposed object of a Resource
 /// that was suspended since the step began.
 fn hold_deposed_of_running(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>, decision: &mut Decision) {
-    let waiting =
-        |deposed: &&mut DeposedDecision| deposed.removes() && !input.running_deposed.contains_key(&(id, deposed.key));
-    let mut waiting = decision.deposed.iter_mut().filter(waiting).peekable();
+    let mut waiting = decision
+        .deposed
+        .iter_mut()
+        .filter(|deposed| deposed.removes() && !input.running_deposed.contains_key(&(id, deposed.key)))
+        .peekable();
     if waiting.peek().is_none() {
         return;
     }
@@ -123,7 +124,7 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
     if !input.is_selected(id) {
         return Some(select::unselected_block(input, id));
     }
-    let importing = node.desired && import_of(input, id).is_some();
+    let importing = node.desired && input.import_of(id).is_some();
     let held = input.options.blocked.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
         let mut diagnostics = vec![held.error(address)];
@@ -167,10 +168,9 @@ fn claim_path(first: &MovedFrom) -> Path {
 /// Whether dependents may proceed with the recorded value of a blocked object. Not if the record has another type, or
 /// if the object is tainted, has pending hooks or violates a postcondition.
 fn keeps_value(input: &PlanInput<'_>, node: Node<'_>, held: &ObjectBlock) -> bool {
-    let is_half_made = |object: &Arc<RecordedObject>| object.status == ObjectStatus::Tainted || object.hooks_pending;
-    !has_type_mismatch(input, node)
-        && !node.current().is_some_and(is_half_made)
-        && held.reason != Reason::PostconditionFailed
+    let is_half_made =
+        node.current().is_some_and(|object| object.status == ObjectStatus::Tainted || object.hooks_pending);
+    !has_type_mismatch(input, node) && !is_half_made && held.reason != Reason::PostconditionFailed
 }
 
 /// Whether record and Resource have different types. An invalid type is reported separately.
@@ -203,10 +203,6 @@ fn record_problem(input: &PlanInput<'_>, node: Node<'_>, excused: bool) -> Optio
 }
 
 /// Why a desired object cannot be planned, according to its Resource alone.
-fn broken(input: &PlanInput<'_>, id: Id) -> Option<Block> {
-    Some(excuse_missing(input, fault(input, id)?))
-}
-
 fn fault(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     let node = input.nodes[id];
     let address = node.address;
@@ -259,7 +255,7 @@ fn exhausted(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     let same = node.instance.is_some_and(|instance| instance.generation == record.failed_generation);
     let failed = if same { record.failed_creates } else { 0 };
     let reached = input.options.max_failed_creates.is_some_and(|most| failed >= most);
-    if !reached || !pending || replacement_requested(input, id) {
+    if !reached || !pending || input.is_replacement_requested(id) {
         return None;
     }
     let what = format!("creating the new object failed {failed} times in a row");
@@ -269,16 +265,15 @@ fn exhausted(input: &PlanInput<'_>, id: Id) -> Option<Block> {
 
 /// The decision once all dependencies are decided: an object waits if a dependency has no value, and is unchanged if
 /// the caller reports it as up to date and no dependency changes.
-pub(super) fn after_dependencies(scope: &EvalScope<'_, '_>, id: Id) -> Option<Decision> {
+pub fn after_dependencies(scope: &EvalScope<'_, '_>, id: Id) -> Option<Decision> {
     let input = scope.input;
     let node = input.nodes[id];
-    // A new reference to an object that is being deleted targets its successor, and does not hold the destroy.
-    let uses = |target: Id| input.recorded_dependencies.of(id).any(|used| used == target);
-    let waits =
-        input.dependencies.of(id).flat_map(|dependency| match input.nodes[dependency].desired || uses(dependency) {
-            true => scope.hidden(dependency),
-            false => vec![dependency],
-        });
+    let waits = input.dependencies.of(id).flat_map(|dependency| {
+        // A new reference to an object that is being deleted targets its successor, and does not hold the destroy.
+        let is_current =
+            input.nodes[dependency].desired || input.recorded_dependencies.of(id).any(|used| used == dependency);
+        if is_current { scope.hidden(dependency) } else { vec![dependency] }
+    });
     let unresolved = trigger::unresolved(scope, id).into_iter().filter(|_| node.current().is_none());
     let waits: Vec<Id> = waits.chain(unresolved).collect();
     if let Some(first) = waits.first() {
@@ -290,9 +285,13 @@ pub(super) fn after_dependencies(scope: &EvalScope<'_, '_>, id: Id) -> Option<De
         && !matches!(input.options.health.get(node.address), Some(Health::Terminating(_)))
         && node.current().is_some_and(|object| object.status == ObjectStatus::Ready)
         && node.record.is_some_and(|record| record.deposed.is_empty())
-        && !replacement_requested(input, id);
-    let quiet = |dependency: Id| scope.decision(dependency).is_some_and(|decision| !decision.changed);
-    (vouched && input.dependencies.of(id).all(quiet)).then(|| Decision::unchanged(node.current()))
+        && !input.is_replacement_requested(id);
+    let is_unchanged = vouched
+        && input
+            .dependencies
+            .of(id)
+            .all(|dependency| scope.decision(dependency).is_some_and(|decision| !decision.changed));
+    is_unchanged.then(|| Decision::unchanged(node.current()))
 }
 
 /// The block of an object that waits for a dependency without a value. It has the severity of the cause: waiting for a
@@ -314,7 +313,11 @@ fn waiting(scope: &EvalScope<'_, '_>, id: Id, dependency: Id) -> Block {
     Block::broken(diagnostic.because(why))
 }
 
-pub(super) fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
-    let names = |named: &Address| named == target || (named.name == target.name && !named.is_instance());
-    instance.references.iter().find(|reference| names(&reference.target)).map(|reference| reference.at.clone())
+pub fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
+    let reference = instance
+        .references
+        .iter()
+        .map(|reference| (&reference.target, &reference.at))
+        .find(|(named, _)| *named == target || (named.name == target.name && !named.is_instance()));
+    reference.map(|(_, at)| at.clone())
 }

@@ -10,7 +10,7 @@ use model::{
 
 /// The purpose of a driver call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallPurpose {
+pub enum CallPurpose {
     Current,
     Deposed(DeposedKey),
     /// Checking the published copies.
@@ -20,7 +20,7 @@ pub(super) enum CallPurpose {
     Data,
 }
 
-pub(super) enum NextAction {
+pub enum NextAction {
     /// Wait for a response.
     Wait,
     /// Make these calls.
@@ -32,7 +32,7 @@ pub(super) enum NextAction {
 
 /// The result of a read.
 #[derive(Clone, Debug)]
-pub(super) enum RefreshResult {
+pub enum RefreshResult {
     Found(Arc<RecordedObject>),
     Missing,
     /// The object was not found, but the provider configuration has changed since it was last read.
@@ -42,7 +42,7 @@ pub(super) enum RefreshResult {
 
 /// Why an object is replaced.
 #[derive(Debug)]
-pub(super) enum Replacement {
+pub enum Replacement {
     Tainted,
     Requested,
     Interrupted,
@@ -53,7 +53,7 @@ pub(super) enum Replacement {
 }
 
 #[derive(Default)]
-pub(super) struct Progress {
+pub struct Progress {
     pub open_reads: usize,
     /// The provider with its configuration. `None` for built-in types.
     pub provider: Option<Arc<ProviderUse>>,
@@ -119,6 +119,6 @@ impl Replacement {
     }
 }
 
-pub(super) fn decided(decision: Decision) -> NextAction {
+pub fn decided(decision: Decision) -> NextAction {
     NextAction::Decided(Box::new(decision))
 }

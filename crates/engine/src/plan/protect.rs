@@ -6,7 +6,6 @@
 //! null only prevents a destroy.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::ObjectBlock;
 use super::decision::{Block, Decision};
@@ -19,7 +18,7 @@ use model::{Action, ChangeCause, Diagnostic, Path, Reason, RecordedObject, Value
 
 /// The result of the expression of `preventDestroy`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Protection {
+pub enum Protection {
     /// Whether a destroy is prevented.
     Known(bool),
     /// The value is known only after a step.
@@ -34,7 +33,7 @@ pub(super) enum Protection {
 }
 
 /// Evaluates the expression of `preventDestroy` of an instance. `None` if it has none.
-pub(super) fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Protection> {
+pub fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Protection> {
     let value = match instance.prevent_destroy_when.as_ref()?.evaluate(&InstanceScope { instance, others: scope }) {
         Ok(value) => value,
         Err(mut problems) => {
@@ -67,21 +66,25 @@ fn field() -> Path {
 
 /// The protection of an object, also if it is no longer desired.
 fn protection_of(scope: &EvalScope<'_, '_>, node: Node<'_>) -> Option<Protection> {
-    let asks = |instance: &Instance| instance.prevent_destroy_when.is_some();
-    let successor = || node.successor.map(Arc::as_ref).filter(|instance| asks(instance)).map(Cow::Borrowed);
-    // Most objects have no expression.
-    let own = node.instance.filter(|instance| asks(instance)).and_then(|_| node.own_instance());
-    let instance = own.or_else(successor)?;
-    let found = protection(&instance, scope)?;
-    if node.desired || matches!(found, Protection::Known(_)) {
-        return Some(found);
+    let instance = node
+        .instance
+        // Most objects have no expression.
+        .filter(|instance| instance.prevent_destroy_when.is_some())
+        .and_then(|_| node.own_instance())
+        .or_else(|| {
+            let successor = node.successor.filter(|instance| instance.prevent_destroy_when.is_some())?;
+            Some(Cow::Borrowed(successor.as_ref()))
+        })?;
+    let protection = protection(&instance, scope)?;
+    if node.desired || matches!(protection, Protection::Known(_)) {
+        return Some(protection);
     }
     let missing: Vec<Diagnostic> = missing(scope.input, &instance);
-    let may_return = |problem: &&Diagnostic| matches!(problem.reason, Reason::Waiting | Reason::OperationFailed);
-    Some(match (missing.iter().find(may_return), missing.first()) {
+    let may_return = missing.iter().find(|problem| matches!(problem.reason, Reason::Waiting | Reason::OperationFailed));
+    Some(match (may_return, missing.first()) {
         (Some(problem), _) => Protection::Unavailable(Box::new(problem.clone())),
         (None, Some(problem)) => Protection::LastKnown(format!("{}: {}", problem.reason, problem.summary)),
-        (None, None) => found,
+        (None, None) => protection,
     })
 }
 
@@ -97,12 +100,8 @@ fn missing(input: &PlanInput<'_>, instance: &Instance) -> Vec<Diagnostic> {
     let references = references.map(|reference| not_found(input, &instance.address, reference));
     let variables = [(Variable::Each, "each", instance.each()), (Variable::Count, "count", instance.count())];
     let variables = variables.into_iter().filter_map(|(variable, word, value)| {
-        let is_known = |name: Option<&str>| match (&value, name) {
-            (None, _) => false,
-            (Some(value), Some(name)) => value.get(name).is_none_or(|value| !value.has_unknown()),
-            (Some(value), None) => !value.has_unknown(),
-        };
-        let (_, name) = template.reads(variable).into_iter().find(|(_, name)| !is_known(name.as_deref()))?;
+        let mut names = template.reads(variable).into_iter().map(|(_, name)| name);
+        let name = names.find(|name| !is_known(value.as_ref(), name.as_deref()))?;
         let name = name.map(|name| format!(".{name}")).unwrap_or_default();
         let what = format!("`{word}{name}` is not known for an instance that was removed");
         Some(Diagnostic::general(Reason::DependencyNotFound, what))
@@ -110,8 +109,17 @@ fn missing(input: &PlanInput<'_>, instance: &Instance) -> Vec<Diagnostic> {
     inputs.chain(references).chain(variables).collect()
 }
 
+/// Whether an attribute of a variable, or the whole variable, is known.
+fn is_known(variable: Option<&Value>, name: Option<&str>) -> bool {
+    match (variable, name) {
+        (None, _) => false,
+        (Some(value), Some(name)) => value.get(name).is_none_or(|value| !value.has_unknown()),
+        (Some(value), None) => !value.has_unknown(),
+    }
+}
+
 #[derive(Default)]
-pub(super) struct ForbiddenDestroys {
+pub struct ForbiddenDestroys {
     /// Blocks of whole objects.
     pub objects: Vec<(Id, Block)>,
     /// Blocks of deposed objects, by their position among those of their object.
@@ -119,7 +127,7 @@ pub(super) struct ForbiddenDestroys {
 }
 
 /// The planned destroys that expressions forbid. Requires a decision for every object.
-pub(super) fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys {
+pub fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys {
     let ForbiddenDestroys { mut objects, mut deposed } = ForbiddenDestroys::default();
     for (id, node) in scope.input.nodes.iter().enumerate() {
         let Some(decision) = scope.decision(id).filter(|_| !scope.input.running.contains_key(&id)) else { continue };
@@ -138,7 +146,7 @@ pub(super) fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys
 }
 
 /// The planned replacements of objects that another address claims.
-pub(super) fn claimed(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+pub fn claimed(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
     let mut refused = Vec::new();
     for (address, held) in &input.options.claimed {
         let Some(id) = input.find(address).filter(|id| !input.running.contains_key(id)) else { continue };
@@ -155,18 +163,17 @@ pub(super) fn claimed(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> 
 }
 
 fn refuse(input: &PlanInput<'_>, node: Node<'_>, decision: &Decision, protection: &Protection) -> Option<Block> {
-    let forbid = |fate, because: &str| forbid(input, node, node.current()?, protection, fate, because);
-    match (decision.action, protection) {
-        (Action::Blocked, _) => None,
-        (_, Protection::Invalid(problem)) if node.desired => Some(Block::broken(problem.as_ref().clone())),
-        (Action::Destroy, _) => forbid("destroyed", &text_of(decision.because.as_ref())),
+    let (fate, why) = match (decision.action, protection) {
+        (Action::Blocked, _) => return None,
+        (_, Protection::Invalid(problem)) if node.desired => return Some(Block::broken(problem.as_ref().clone())),
+        (Action::Destroy, _) => ("destroyed", text_of(decision.because.as_ref())),
         (Action::Replace, _) if !decision.forget => {
             let paths = decision.planned.as_ref().map_or(&[][..], |planned| &planned.replace_paths);
-            let why = replaced_why(paths, &text_of(decision.because.as_ref()));
-            forbid("replaced", &why)
+            ("replaced", replaced_why(paths, &text_of(decision.because.as_ref())))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    forbid(input, node, node.current()?, protection, fate, &why)
 }
 
 fn text_of(cause: Option<&ChangeCause>) -> String {
@@ -218,7 +225,7 @@ fn forbid(
 }
 
 /// Why an object must be replaced: the attributes that force it, or another cause.
-pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
+pub fn replaced_why(paths: &[Path], because: &str) -> String {
     if paths.is_empty() {
         return format!("it is {because}");
     }
@@ -227,7 +234,7 @@ pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
 }
 
 /// The block of a destroy that `preventDestroy` forbids.
-pub(super) fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> Block {
+pub fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> Block {
     let local = input.options.destroy_orphans;
     let unprotect = format!("run `purlin state unprotect {}`", node.address.shell_word());
     let hint = match (node.instance, node.successor) {
@@ -259,7 +266,7 @@ fn protects(resource: &Instance) -> bool {
 }
 
 /// The protection to record: the known value, or else the previously recorded one.
-pub(super) fn recorded(instance: &Instance, scope: &dyn Scope, before: bool) -> bool {
+pub fn recorded(instance: &Instance, scope: &dyn Scope, before: bool) -> bool {
     match protection(instance, scope) {
         None => instance.prevent_destroy,
         Some(Protection::Known(prevented)) => prevented,

@@ -13,7 +13,7 @@ use model::{ChangeCause, DataRef, Diagnostic, PublishedCopy, Reason};
 
 /// Checks the copies of an object that was just decided. A copy that cannot be published blocks the object. A
 /// difference from the record gives an unchanged object a step. `drifted`: another client changed a copy.
-pub(super) fn check_copies(scope: &EvalScope<'_, '_>, id: Id, drifted: bool, decision: &mut Decision) {
+pub fn check_copies(scope: &EvalScope<'_, '_>, id: Id, drifted: bool, decision: &mut Decision) {
     let node = scope.input.nodes[id];
     let Some(instance) = node.instance.filter(|_| node.desired && !decision.is_blocked()) else { return };
     let recorded = node.record.map(|record| record.published.as_slice()).unwrap_or_default();
@@ -35,7 +35,7 @@ pub(super) fn check_copies(scope: &EvalScope<'_, '_>, id: Id, drifted: bool, dec
 
 /// The error of each object that publishes to the same target as another one. The object that has written the copy
 /// keeps the target, or else the first one.
-pub(super) fn conflicts(input: &PlanInput<'_>) -> BTreeMap<Id, Diagnostic> {
+pub fn conflicts(input: &PlanInput<'_>) -> BTreeMap<Id, Diagnostic> {
     let mut claims: BTreeMap<&DataRef, Vec<(Id, &Publication)>> = BTreeMap::new();
     if input.options.mode != Mode::Normal {
         return BTreeMap::new();
@@ -46,13 +46,10 @@ pub(super) fn conflicts(input: &PlanInput<'_>) -> BTreeMap<Id, Diagnostic> {
         }
     }
     let mut refused = BTreeMap::new();
-    for (target, all) in claims.into_iter().filter(|(_, all)| all.len() > 1) {
-        let has_written = |id: Id| {
-            let copies = input.nodes[id].record.iter().flat_map(|record| &record.published);
-            copies.into_iter().any(|copy| copy.target == *target && !copy.uid.is_empty())
-        };
-        let owner = all.iter().map(|(id, _)| *id).find(|id| has_written(*id)).unwrap_or(all[0].0);
-        for (id, publication) in all.into_iter().filter(|(id, _)| *id != owner) {
+    for (target, publishers) in claims.into_iter().filter(|(_, publishers)| publishers.len() > 1) {
+        let mut ids = publishers.iter().map(|(id, _)| *id);
+        let owner = ids.find(|id| has_written(input, *id, target)).unwrap_or(publishers[0].0);
+        for (id, publication) in publishers.into_iter().filter(|(id, _)| *id != owner) {
             let (address, owner) = (input.address(id), input.address(owner));
             let what = format!("`{owner}` also publishes {} `{}`", target.kind.as_str(), target.name);
             let hint = if address.name == owner.name {
@@ -67,6 +64,11 @@ pub(super) fn conflicts(input: &PlanInput<'_>) -> BTreeMap<Id, Diagnostic> {
     refused
 }
 
+fn has_written(input: &PlanInput<'_>, id: Id, target: &DataRef) -> bool {
+    let mut copies = input.nodes[id].record.iter().flat_map(|record| &record.published);
+    copies.any(|copy| copy.target == *target && !copy.uid.is_empty())
+}
+
 fn differs(
     instance: &Instance,
     desired: &PublishedData,
@@ -76,15 +78,16 @@ fn differs(
     if recorded.iter().any(|copy| !desired.contains_key(&copy.target)) {
         return Some(ChangeCause::CopyRemoved);
     }
-    let as_recorded = |(target, texts): (&_, &Option<_>)| {
-        let (Some(copy), Some(texts)) = (recorded.iter().find(|copy| copy.target == *target), texts) else {
-            return false;
-        };
-        let same = (&copy.owner, &copy.service_account) == (&instance.uid, &instance.service_account);
-        same && !copy.uid.is_empty() && publish::to_recorded(texts).equals_unmarked(&copy.data)
-    };
-    if !desired.iter().all(as_recorded) {
-        return Some(ChangeCause::PublishedData);
+    for (target, texts) in desired {
+        let copy = recorded.iter().find(|copy| copy.target == *target);
+        let is_same = copy.zip(texts.as_ref()).is_some_and(|(copy, texts)| {
+            (&copy.owner, &copy.service_account) == (&instance.uid, &instance.service_account)
+                && !copy.uid.is_empty()
+                && publish::to_recorded(texts).equals_unmarked(&copy.data)
+        });
+        if !is_same {
+            return Some(ChangeCause::PublishedData);
+        }
     }
     drifted.then_some(ChangeCause::CopyDrifted)
 }

@@ -1,7 +1,7 @@
 //! A plan as the status of a `Plan` object, and back. The status contains no sensitive value, and everything that the
 //! text of a plan needs, so a user who may only read the `Plan` sees the same text as one who made the plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,9 +11,10 @@ use super::render::is_shown;
 use super::render::summary::Counts;
 use crate::load;
 use api::conditions::{ConditionType, condition, merge};
-use api::{Omitted, PlanDiagnostic, PlanGraph, PlanOutcome, PlanStatus, PlanSummary, PlannedChange};
+use api::{ChangeProof, Omitted, PlanDiagnostic, PlanGraph, PlanOutcome, PlanStatus, PlanSummary, PlannedChange};
 use model::{
-    Action, Change, ChangeCause, Diagnostic, Diagnostics, Drift, Path, Reason, Secrets, Source, Value, has_errors,
+    Action, Address, Change, ChangeCause, Diagnostic, Diagnostics, Drift, Path, Reason, Secrets, Source, Value,
+    has_errors,
 };
 
 /// The text in place of a value that is known only after the apply.
@@ -38,24 +39,46 @@ const MAX_DEPTH: usize = 40;
 const TOO_DEEP: &str = "(nested too deep to be shown)";
 
 /// Returns the status without conditions, in at most `limit` bytes of JSON. What does not fit is left out, and
-/// [`PlanStatus::omitted`] says so: first the largest values, then the graph, then messages and changes.
-pub fn status(limit: usize, changes: &[Change], diagnostics: &[Diagnostic], graph: PlanGraph) -> PlanStatus {
-    let counts = Counts::of(changes, diagnostics);
+/// [`PlanStatus::omitted`] says so: first the largest values, then the graph, then messages and changes. `proofs`: of the
+/// changes that need an approval.
+pub fn status<'a>(
+    limit: usize,
+    changes: impl IntoIterator<Item = &'a Change> + Clone + 'a,
+    diagnostics: &[Diagnostic],
+    graph: PlanGraph,
+    proofs: &BTreeMap<&Address, &ChangeProof>,
+) -> PlanStatus {
+    let counts = Counts::of(changes.clone(), diagnostics);
     let outcome = match (has_errors(diagnostics), counts.changes > 0) {
         (true, _) => PlanOutcome::Errors,
         (false, true) => PlanOutcome::Changes,
         (false, false) => PlanOutcome::NoChanges,
     };
+    let shown = changes.into_iter().filter(|change| is_shown(change) || change.action == Action::Blocked);
     let mut status = PlanStatus {
         result: Some(outcome),
         summary: Some(summary(&counts)),
-        changes: changes.iter().filter(|one| is_shown(one) || one.action == Action::Blocked).map(publish).collect(),
+        changes: shown
+            .map(|change| {
+                let proof = proofs.get(&change.address).filter(|_| change.deposed.is_none());
+                PlannedChange { proof: proof.map(|proof| (*proof).clone()), ..publish(change) }
+            })
+            .collect(),
         graph: Some(graph),
         diagnostics: diagnostics.iter().map(publish_diagnostic).collect(),
         ..PlanStatus::default()
     };
     fit(limit.min(MAX_STATUS), &mut status);
+    for change in status.changes.iter_mut().filter(|change| !lacks_values(change)) {
+        // They are shown, so their digest is computed from them.
+        change.proof.iter_mut().for_each(|proof| proof.values = None);
+    }
     status
+}
+
+/// Whether the values of a change are left out as a whole.
+pub(crate) fn lacks_values(change: &PlannedChange) -> bool {
+    change.values_omitted && change.before.is_none() && change.after.is_none()
 }
 
 fn fit(limit: usize, status: &mut PlanStatus) {
@@ -219,7 +242,7 @@ pub fn message(headline: &str, status: &PlanStatus) -> String {
 }
 
 /// The headline of a status.
-pub fn headline(changes: &[Change], diagnostics: &[Diagnostic]) -> String {
+pub fn headline<'a>(changes: impl IntoIterator<Item = &'a Change> + Clone + 'a, diagnostics: &[Diagnostic]) -> String {
     Counts::of(changes, diagnostics).to_string()
 }
 
@@ -247,7 +270,8 @@ fn summary(counts: &Counts) -> PlanSummary {
     }
 }
 
-fn publish(change: &Change) -> PlannedChange {
+/// A change as a status shows it, without its proof.
+pub(crate) fn publish(change: &Change) -> PlannedChange {
     let null = Value::Null;
     let (before, after) = (change.before.as_ref().unwrap_or(&null), change.after.as_ref().unwrap_or(&null));
     let secrets = Secrets::of([before, after]);
@@ -255,10 +279,15 @@ fn publish(change: &Change) -> PlannedChange {
     let mut marks = Marks::default();
     let (before_json, after_json) =
         (marks.public(&masked_before, &Path::default()), marks.public(&masked_after, &Path::default()));
-    let is_changed = |path: &&Path| {
-        let (old, new) = (masked_before.at(path), masked_after.at(path));
-        old.zip(new).is_some_and(|(old, new)| !old.equals_unmarked(&new))
-    };
+    let changed_sensitive_paths = marks
+        .sensitive
+        .iter()
+        .filter(|path| {
+            let versions = masked_before.at(path).zip(masked_after.at(path));
+            versions.is_some_and(|(old, new)| !old.equals_unmarked(&new))
+        })
+        .cloned()
+        .collect();
     let drifted_paths = match &change.drift {
         Some(Drift::Changed(paths)) => paths.clone(),
         _ => Vec::new(),
@@ -280,9 +309,10 @@ fn publish(change: &Change) -> PlannedChange {
         before: change.before.as_ref().map(|_| before_json),
         after: change.after.as_ref().map(|_| after_json),
         values_omitted: marks.cut,
-        changed_sensitive_paths: marks.sensitive.iter().filter(is_changed).cloned().collect(),
+        changed_sensitive_paths,
         unknown_paths: marks.unknown.into_iter().collect(),
         sensitive_paths: marks.sensitive.into_iter().collect(),
+        proof: None,
     }
 }
 
@@ -353,16 +383,14 @@ impl Marks {
     }
 }
 
-fn restore(published: &PlannedChange) -> Change {
+/// The change that a status shows.
+pub(crate) fn restore(published: &PlannedChange) -> Change {
     let unknown = published.unknown_paths.iter().collect();
     let sensitive: BTreeSet<&Path> = published.sensitive_paths.iter().collect();
     let changed = published.changed_sensitive_paths.iter().collect();
     let none = BTreeSet::new();
     let before = Restored { unknown: &none, sensitive: &sensitive, changed: &none };
     let after = Restored { unknown: &unknown, sensitive: &sensitive, changed: &changed };
-    let read = |json: &Option<serde_json::Value>, marks: &Restored<'_>| {
-        json.as_ref().map(|json| marks.value(&Value::from_json(json.clone()), &Path::default()))
-    };
     let is_blocked = published.action == Action::Blocked;
     let drifted = (!published.drifted_paths.is_empty()).then(|| Drift::Changed(published.drifted_paths.clone()));
     Change {
@@ -381,8 +409,8 @@ fn restore(published: &PlannedChange) -> Change {
         silent: false,
         imported: published.imported,
         drift: drifted,
-        before: read(&published.before, &before),
-        after: read(&published.after, &after),
+        before: published.before.as_ref().map(|json| before.object(json)),
+        after: published.after.as_ref().map(|json| after.object(json)),
     }
 }
 
@@ -394,16 +422,17 @@ struct Restored<'a> {
 }
 
 impl Restored<'_> {
+    fn object(&self, json: &serde_json::Value) -> Value {
+        self.value(&Value::from_json(json.clone()), &Path::default())
+    }
+
     fn value(&self, value: &Value, at: &Path) -> Value {
         match value {
             _ if self.unknown.contains(at) => Value::Unknown,
             _ if self.sensitive.contains(at) => Value::from(self.changed.contains(at)).into_sensitive(),
-            Value::Map(map) => {
-                let entry = |(name, item): (&Arc<str>, &Value)| {
-                    (Arc::clone(name), self.value(item, &at.name(Arc::clone(name))))
-                };
-                Value::map(map.iter().map(entry))
-            }
+            Value::Map(map) => Value::map(
+                map.iter().map(|(name, item)| (Arc::clone(name), self.value(item, &at.name(Arc::clone(name))))),
+            ),
             Value::List(items) => {
                 Value::list(items.iter().enumerate().map(|(position, item)| self.value(item, &at.index(position))))
             }

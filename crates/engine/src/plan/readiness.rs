@@ -11,7 +11,7 @@ use model::{Action, Diagnostic, Health, Reason};
 
 /// The block of an object that is being deleted although its Resource exists. Nothing can be done with it until it is
 /// gone. `read` is its health if this plan has read it.
-pub(super) fn terminating(input: &PlanInput<'_>, node: Node<'_>, read: Option<&Health>) -> Option<Block> {
+pub fn terminating(input: &PlanInput<'_>, node: Node<'_>, read: Option<&Health>) -> Option<Block> {
     let health = read.or_else(|| input.options.health.get(node.address))?;
     let Health::Terminating(finalizers) = health else { return None };
     let what = Diagnostic::error(node.address, Reason::Terminating, health.to_string());
@@ -31,7 +31,7 @@ pub(super) fn terminating(input: &PlanInput<'_>, node: Node<'_>, read: Option<&H
 /// Blocks a change that must wait for a dependency: the create of a new object until the dependency is ready, and every
 /// other change until a dependency that is being deleted was created again. A dependency with a step of this plan orders
 /// the change anyway.
-pub(super) fn hold_for_dependencies(scope: &EvalScope<'_, '_>, id: Id, decision: &mut Decision) {
+pub fn hold_for_dependencies(scope: &EvalScope<'_, '_>, id: Id, decision: &mut Decision) {
     let input = scope.input;
     let node = input.nodes[id];
     let pending = node.record.is_some_and(|record| record.replacement_pending);
@@ -39,9 +39,12 @@ pub(super) fn hold_for_dependencies(scope: &EvalScope<'_, '_>, id: Id, decision:
     if !decision.changes_object() {
         return;
     }
-    let awaited =
-        |target: &Id| scope.health(*target).is_some_and(|health| is_new || matches!(health, Health::Terminating(_)));
-    let waits: Vec<Id> = input.dependencies.of(id).flat_map(|target| scope.objects(target)).filter(awaited).collect();
+    let waits: Vec<Id> = input
+        .dependencies
+        .of(id)
+        .flat_map(|target| scope.objects(target))
+        .filter(|target| scope.health(*target).is_some_and(|health| is_new || matches!(health, Health::Terminating(_))))
+        .collect();
     let Some((first, health)) = waits.first().and_then(|first| Some((*first, scope.health(*first)?))) else { return };
     let target = input.address(first);
     let mut diagnostic = Diagnostic::error(node.address, Reason::DependencyNotReady, format!("waits for `{target}`"));

@@ -139,8 +139,8 @@ const LEGEND: [(&str, &str); 7] = [
 ];
 
 /// Writes the meaning of the symbols that occur in changes. Nothing if none of them is shown.
-pub fn write_legend(changes: &[Change], text: &mut Text) {
-    let used: Vec<(&str, Tone)> = changes.iter().filter(|change| is_shown(change)).map(symbol).collect();
+pub fn write_legend<'a>(changes: impl IntoIterator<Item = &'a Change> + 'a, text: &mut Text) {
+    let used: Vec<(&str, Tone)> = changes.into_iter().filter(|change| is_shown(change)).map(symbol).collect();
     for (sign, meaning) in LEGEND {
         if let Some((_, tone)) = used.iter().find(|(other, _)| *other == sign) {
             text.put(format_args!("{:1$}", "", 3_usize.saturating_sub(sign.len()))).tone(*tone, sign);

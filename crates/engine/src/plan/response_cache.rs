@@ -58,9 +58,12 @@ impl ResponseCache {
     /// Moves the responses for the objects of some names that have not expired at `now` to a new cache.
     #[must_use]
     pub fn take(&mut self, names: &BTreeSet<Arc<str>>, now: Timestamp) -> Self {
-        let taken = self.replies.extract_if(.., |address, _| names.contains(&address.name));
-        let holds = |known: &CachedResponse| now.duration_since(known.at).unsigned_abs() < HOLDS;
-        Self { replies: taken.filter(|(_, known)| known.iter().all(holds)).collect() }
+        let replies = self
+            .replies
+            .extract_if(.., |address, _| names.contains(&address.name))
+            .filter(|(_, known)| known.iter().all(|known| now.duration_since(known.at).unsigned_abs() < HOLDS))
+            .collect();
+        Self { replies }
     }
 
     /// Merges a cache from `take` back.
@@ -90,8 +93,8 @@ fn is_same(one: &DriverCall, other: &DriverCall) -> bool {
 
 /// Whether it is a plan without errors.
 fn is_good(response: &DriverResponse) -> bool {
-    let DriverResponse::Planned(found, Ok(Some(_)), _) = response else { return false };
-    found.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
+    let DriverResponse::Planned(diagnostics, Ok(Some(_)), _) = response else { return false };
+    diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
 }
 
 #[cfg(test)]

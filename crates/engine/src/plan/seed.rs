@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use model::{Address, DeposedKey, Record};
 
 /// The random bytes for the driver of one object.
-pub(super) fn entropy(seed: u64, address: &Address) -> [u8; 16] {
+pub fn entropy(seed: u64, address: &Address) -> [u8; 16] {
     let digest = hash(seed, address, "entropy", 0);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
@@ -13,20 +13,21 @@ pub(super) fn entropy(seed: u64, address: &Address) -> [u8; 16] {
 }
 
 /// The salt for the fingerprints of an object without recorded fingerprints.
-pub(super) fn salt(seed: u64, address: &Address) -> u64 {
+pub fn salt(seed: u64, address: &Address) -> u64 {
     let digest = hash(seed, address, "salt", 0);
     let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
     u64::from_le_bytes(*first)
 }
 
 /// The key of the old object in a create-first replacement. Unique among the deposed objects of the record.
-pub(super) fn deposed_key(seed: u64, address: &Address, record: Option<&Record>) -> DeposedKey {
-    let free = |key: &DeposedKey| record.is_none_or(|record| !record.deposed.contains_key(key));
-    let drawn = |attempt: u32| {
-        let digest = hash(seed, address, "deposed", attempt);
-        DeposedKey(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
-    };
-    (0..=u32::MAX).map(drawn).find(free).expect("a record has fewer than 2^32 deposed objects")
+pub fn deposed_key(seed: u64, address: &Address, record: Option<&Record>) -> DeposedKey {
+    (0..=u32::MAX)
+        .map(|attempt| {
+            let digest = hash(seed, address, "deposed", attempt);
+            DeposedKey(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
+        })
+        .find(|key| record.is_none_or(|record| !record.deposed.contains_key(key)))
+        .expect("a record has fewer than 2^32 deposed objects")
 }
 
 fn hash(seed: u64, address: &Address, what: &str, attempt: u32) -> [u8; 32] {

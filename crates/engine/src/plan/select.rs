@@ -4,21 +4,24 @@
 //! The selection does not affect order and flags: an object that is not selected is still part of the graph, but has no
 //! step.
 
-use super::Mode;
 use super::decision::{Block, Decision};
 use super::input::{Id, PlanInput};
-use model::{Action, Address, Change, ChangeCause, Diagnostic, InstanceKey, Reason, Severity};
+use super::{Mode, Plan};
+use model::{Action, Address, ChangeCause, Diagnostic, InstanceKey, Reason, Severity};
 
 /// Whether a target, which is a name or the address of one instance, matches an object. A module call of Terraform's, or an
 /// instance of one, matches all objects in it.
 pub fn matches(target: &Address, address: &Address) -> bool {
-    let is_in_call = || match target.key {
-        InstanceKey::None => address.groups().any(|call| *call == *target.name),
-        _ => address.name.strip_prefix(&*target.to_string()).is_some_and(|rest| rest.starts_with('.')),
-    };
     target == address
         || (target.key == InstanceKey::None && target.name == address.name)
-        || (target.is_qualified() && is_in_call())
+        || (target.is_qualified() && is_in_call(target, address))
+}
+
+fn is_in_call(call: &Address, address: &Address) -> bool {
+    match call.key {
+        InstanceKey::None => address.groups().any(|group| *group == *call.name),
+        _ => address.name.strip_prefix(&*call.to_string()).is_some_and(|rest| rest.starts_with('.')),
+    }
 }
 
 /// Whether each node is selected. Empty if all are.
@@ -26,15 +29,15 @@ pub fn matches(target: &Address, address: &Address) -> bool {
 /// In `Mode::Normal`: the targets and their desired direct and indirect dependencies. An object that is not desired is
 /// only selected as a target. In `Mode::Destroy`: the targets and their recorded dependents. In `Mode::RefreshOnly`:
 /// the targets and their recorded dependencies, because configuration is not evaluated.
-pub(super) fn selected(input: &PlanInput<'_>) -> Vec<bool> {
+pub(crate) fn selected(input: &PlanInput<'_>) -> Vec<bool> {
     let options = input.options;
     let count = input.nodes.len();
     if options.targets.is_empty() {
         let given: Vec<bool> = (0..count).map(|id| !input.is_of_other_source(id)).collect();
         return if given.iter().all(|given| *given) { Vec::new() } else { given };
     }
-    let is_target = |id: &Id| options.targets.iter().any(|target| matches(target, input.address(*id)));
-    let targets: Vec<Id> = (0..count).filter(is_target).collect();
+    let targets: Vec<Id> =
+        (0..count).filter(|id| options.targets.iter().any(|target| matches(target, input.address(*id)))).collect();
     let dependents;
     let along = match options.mode {
         Mode::Normal => &input.dependencies,
@@ -61,17 +64,17 @@ pub(super) fn selected(input: &PlanInput<'_>) -> Vec<bool> {
 }
 
 /// Why an object is not selected.
-pub(super) fn why_unselected(input: &PlanInput<'_>, id: Id) -> ChangeCause {
+pub(crate) fn why_unselected(input: &PlanInput<'_>, id: Id) -> ChangeCause {
     if input.is_of_other_source(id) { ChangeCause::OtherSource } else { ChangeCause::NotSelected }
 }
 
 /// The block of an object that is not selected.
-pub(super) fn unselected_block(input: &PlanInput<'_>, id: Id) -> Block {
+pub(crate) fn unselected_block(input: &PlanInput<'_>, id: Id) -> Block {
     Block::frozen(Diagnostic::warning(input.address(id), Reason::NotSelected, why_unselected(input, id).to_string()))
 }
 
 /// Turns the block of an object that is not selected, and those of its deposed objects, into no-ops.
-pub(super) fn clear_unselected(input: &PlanInput<'_>, id: Id, decision: &mut Decision) {
+pub(crate) fn clear_unselected(input: &PlanInput<'_>, id: Id, decision: &mut Decision) {
     if decision.block.as_ref().is_none_or(|block| block.reason() != Reason::NotSelected) {
         return;
     }
@@ -84,9 +87,8 @@ pub(super) fn clear_unselected(input: &PlanInput<'_>, id: Id, decision: &mut Dec
 }
 
 /// The warning that the plan is partial.
-pub(super) fn warning(input: &PlanInput<'_>, changes: &[Change]) -> Option<Diagnostic> {
-    let is_left_out = |change: &&Change| change.deposed.is_none() && change.because == Some(ChangeCause::NotSelected);
-    let left_out = changes.iter().filter(is_left_out).count();
+pub(crate) fn warning(input: &PlanInput<'_>, plan: &Plan) -> Option<Diagnostic> {
+    let left_out = plan.current_changes().filter(|change| change.because == Some(ChangeCause::NotSelected)).count();
     (!input.options.targets.is_empty()).then(|| {
         let what = format!("targeting is in effect: {left_out} object(s) are left unchanged");
         let hint = "the plan may not include all changes of the configuration; plan without --target afterwards";

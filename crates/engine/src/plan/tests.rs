@@ -14,7 +14,7 @@ mod scale;
 mod selecting;
 mod table;
 mod values;
-pub(super) mod fixture;
+pub mod fixture;
 
 use expect_test::Expect;
 use fixture::Fixture;

@@ -20,7 +20,7 @@ use model::{Address, ChangeCause, Diagnostics, ObservedTrigger, RecordedObject, 
 pub type Revisions<'a> = dyn Fn(&Address) -> Vec<(Address, Revision)> + 'a;
 
 /// The cause if a trigger replaces the object `prior`. Fails if an entry cannot be evaluated.
-pub(super) fn fired(
+pub(crate) fn fired(
     scope: &EvalScope<'_, '_>,
     id: Id,
     prior: &RecordedObject,
@@ -38,7 +38,7 @@ pub(super) fn fired(
 }
 
 /// Checks that all attributes in the entries of a new object exist.
-pub(super) fn check_readable(scope: &EvalScope<'_, '_>, id: Id) -> Result<(), Box<Block>> {
+pub(crate) fn check_readable(scope: &EvalScope<'_, '_>, id: Id) -> Result<(), Box<Block>> {
     let Some(instance) = scope.input.nodes[id].instance else { return Ok(()) };
     for (index, trigger) in instance.triggers.iter().enumerate() {
         let Some(target) = target(instance, index) else { continue };
@@ -51,10 +51,11 @@ pub(super) fn check_readable(scope: &EvalScope<'_, '_>, id: Id) -> Result<(), Bo
 
 /// The triggering objects that have not changed yet although they may have to: their last operation is unresolved or
 /// failed. A new object must wait for them, or it might be replaced immediately.
-pub(super) fn unresolved(scope: &EvalScope<'_, '_>, id: Id) -> Vec<Id> {
+pub(crate) fn unresolved(scope: &EvalScope<'_, '_>, id: Id) -> Vec<Id> {
     let Some(instance) = scope.input.nodes[id].instance else { return Vec::new() };
-    let all = targets(instance).flat_map(|target| scope.input.desired_targets(target));
-    all.filter(|id| scope.is_unresolved(*id) || scope.input.options.blocked.contains_key(scope.input.address(*id)))
+    targets(instance)
+        .flat_map(|target| scope.input.desired_targets(target))
+        .filter(|id| scope.is_unresolved(*id) || scope.input.options.blocked.contains_key(scope.input.address(*id)))
         .collect()
 }
 
@@ -71,12 +72,14 @@ fn read(scope: &EvalScope<'_, '_>, instance: &Instance, index: usize) -> Result<
 }
 
 /// The fingerprints to record, for dependencies with the given values and revisions.
-pub(super) fn fingerprints(instance: &Instance, scope: &dyn Scope, revisions: &Revisions<'_>, salt: u64) -> Triggers {
+pub(crate) fn fingerprints(instance: &Instance, scope: &dyn Scope, revisions: &Revisions<'_>, salt: u64) -> Triggers {
     let entries = instance.triggers.iter().enumerate().filter_map(|(index, trigger)| {
         let target = target(instance, index)?;
         let targets: Vec<(Address, u64)> = if is_whole(trigger, target) {
-            let all = revisions(target).into_iter();
-            all.map(|(address, revision)| (address, revision_fingerprint(salt, revision))).collect()
+            revisions(target)
+                .into_iter()
+                .map(|(address, revision)| (address, revision_fingerprint(salt, revision)))
+                .collect()
         } else {
             let value = trigger
                 .path
@@ -91,13 +94,16 @@ pub(super) fn fingerprints(instance: &Instance, scope: &dyn Scope, revisions: &R
 }
 
 /// The fingerprints during planning. Unknown values have none.
-pub(super) fn planned_fingerprints(scope: &EvalScope<'_, '_>, instance: &Instance, salt: u64) -> Triggers {
+pub(crate) fn planned_fingerprints(scope: &EvalScope<'_, '_>, instance: &Instance, salt: u64) -> Triggers {
     fingerprints(instance, scope, &|target| revisions(scope.input, target), salt)
 }
 
 fn revisions(input: &PlanInput<'_>, target: &Address) -> Vec<(Address, Revision)> {
-    let recorded = |id: Id| Some((input.address(id).clone(), input.nodes[id].current()?.revision));
-    input.desired_targets(target).into_iter().filter_map(recorded).collect()
+    input
+        .desired_targets(target)
+        .into_iter()
+        .filter_map(|id| Some((input.address(id).clone(), input.nodes[id].current()?.revision)))
+        .collect()
 }
 
 /// The targets of the entries of an instance.
@@ -224,7 +230,7 @@ mod tests {
 
     #[test]
     fn revisions_of_different_operations_have_different_fingerprints() {
-        let revision = |operation: &str| revision_fingerprint(7, Revision::new(1, operation));
-        assert_ne!(revision("a"), revision("b"));
+        let [first, second] = ["a", "b"].map(|operation| revision_fingerprint(7, Revision::new(1, operation)));
+        assert_ne!(first, second);
     }
 }

@@ -1,7 +1,6 @@
 //! Checks a directory that another program has filled, or into which links were unpacked.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Links, UnpackRules, invalid};
@@ -26,10 +25,9 @@ pub fn measure(directory: &Path, rules: UnpackRules) -> Result<Vec<PathBuf>, Fet
     let mut links = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(folder) = open.pop() {
-        let failed = |error: io::Error| FetchError::file(&folder, error);
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let metadata = entry.metadata().map_err(failed)?;
+        for entry in fs::read_dir(&folder).map_err(|error| FetchError::file(&folder, error))? {
+            let entry = entry.map_err(|error| FetchError::file(&folder, error))?;
+            let metadata = entry.metadata().map_err(|error| FetchError::file(&folder, error))?;
             entries += 1;
             bytes += if metadata.is_file() { metadata.len() } else { 0 };
             if entries > rules.entries {
@@ -49,14 +47,13 @@ pub fn measure(directory: &Path, rules: UnpackRules) -> Result<Vec<PathBuf>, Fet
 }
 
 fn check_link(root: &Path, link: &Path, links: Links) -> Result<(), FetchError> {
-    let name = || link.strip_prefix(root).unwrap_or(link).display().to_string();
+    let name = link.strip_prefix(root).unwrap_or(link).display();
     if links == Links::Refused {
-        return Err(invalid(format!("`{}` is a symbolic link", name())));
+        return Err(invalid(format!("`{name}` is a symbolic link")));
     }
-    let leads_to: io::Result<PathBuf> = link.canonicalize();
-    match leads_to {
+    match link.canonicalize() {
         Ok(leads_to) if leads_to.starts_with(root) => Ok(()),
-        Ok(_) => Err(invalid(format!("the symbolic link `{}` leads out of the package", name()))),
+        Ok(_) => Err(invalid(format!("the symbolic link `{name}` leads out of the package"))),
         // Something may appear there later, which is no part of the package.
         Err(_) => fs::remove_file(link).map_err(|error| FetchError::file(link, error)),
     }

@@ -8,7 +8,7 @@ use crate::token::TokenKind;
 use crate::tree::{Attribute, Block, Body};
 
 /// Returns the tokens with simpler ones for the values and labels of a body.
-pub(super) fn simplify<'a>(tokens: Vec<Piece<'a>>, body: &Body) -> Vec<Piece<'a>> {
+pub fn simplify<'a>(tokens: Vec<Piece<'a>>, body: &Body) -> Vec<Piece<'a>> {
     let mut simplifier = Simplifier { tokens: &tokens, changes: Vec::new() };
     simplifier.body(body, &[]);
     let mut changes = simplifier.changes;
@@ -94,14 +94,13 @@ fn value_of<'a>(tokens: &[Piece<'a>]) -> Option<Vec<Piece<'a>>> {
     if inside.is_empty() || kinds != wrapped || !is_one_sequence(inside) {
         return None;
     }
-    let is_newline = |token: &Piece<'_>| token.kind == TokenKind::Newline;
-    let start = inside.iter().position(|token| !is_newline(token)).unwrap_or(inside.len());
-    let end = inside.iter().rposition(|token| !is_newline(token)).map_or(start, |at| at + 1);
+    let start = inside.iter().position(|token| token.kind != TokenKind::Newline).unwrap_or(inside.len());
+    let end = inside.iter().rposition(|token| token.kind != TokenKind::Newline).map_or(start, |at| at + 1);
     let inside = &inside[start..end];
     let (first, last) = (inside.first()?, inside.last()?);
     let enclosed = first.kind == TokenKind::OpenParen && last.kind == TokenKind::CloseParen;
     let mut pieces = inside.to_vec();
-    if inside.iter().any(is_newline) && !enclosed {
+    if inside.iter().any(|token| token.kind == TokenKind::Newline) && !enclosed {
         pieces.insert(0, piece(TokenKind::OpenParen, "(", open.start));
         pieces.push(piece(TokenKind::CloseParen, ")", close.start));
     }

@@ -4,7 +4,7 @@ use super::Piece;
 use crate::token::TokenKind;
 
 /// Returns 1 for what opens brackets, -1 for what closes them.
-pub(super) fn bracket_change(kind: TokenKind) -> i32 {
+pub fn bracket_change(kind: TokenKind) -> i32 {
     match kind {
         TokenKind::OpenBrace
         | TokenKind::OpenBracket
@@ -18,7 +18,7 @@ pub(super) fn bracket_change(kind: TokenKind) -> i32 {
 
 /// Whether a space is between a token and the one after it. `before` is the one before it in the same cell of the line.
 #[expect(clippy::match_same_arms, reason = "the first rule that applies decides")]
-pub(super) fn has_space_between(before: Option<TokenKind>, token: &Piece<'_>, after: TokenKind) -> bool {
+pub fn has_space_between(before: Option<TokenKind>, token: &Piece<'_>, after: TokenKind) -> bool {
     use TokenKind::{
         Bang, CloseBrace, CloseHeredoc, CloseQuote, Comma, Directive, Dot, DoubleColon, Ellipsis, Identifier,
         Interpolation, Literal, Minus, Newline, Number, OpenBrace, OpenBracket, OpenHeredoc, OpenParen, OpenQuote,

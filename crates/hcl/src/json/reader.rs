@@ -8,7 +8,7 @@ use crate::tree::{JsonValue, JsonValueKind, Name, Property};
 type Result<T> = std::result::Result<T, Diagnostic>;
 
 /// Reads a text that is one value.
-pub(super) fn read(source: &Source) -> Result<JsonValue> {
+pub fn read(source: &Source) -> Result<JsonValue> {
     if let Some(diagnostic) = too_long(source) {
         return Err(diagnostic);
     }
@@ -240,13 +240,8 @@ impl<'a> Reader<'a> {
 
 /// Reads `\uNNNN`, or two of them that stand for one character. Half of a pair stands for no character.
 fn unicode(text: &str) -> Option<(char, usize)> {
-    let unit = |text: &str| {
-        let digits =
-            text.strip_prefix("\\u")?.get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let first = unit(text)?;
-    let pair = text.get(6..).and_then(unit).and_then(|second| char::decode_utf16([first, second]).next()?.ok());
+    let first = code_unit(text)?;
+    let pair = text.get(6..).and_then(code_unit).and_then(|second| char::decode_utf16([first, second]).next()?.ok());
     match (char::from_u32(u32::from(first)), pair) {
         (Some(c), _) => Some((c, 6)),
         (None, Some(c)) => Some((c, 12)),
@@ -254,12 +249,22 @@ fn unicode(text: &str) -> Option<(char, usize)> {
     }
 }
 
+fn code_unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    let digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits)?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
 /// An optional sign, digits without a leading zero, and optional digits after a point and in an exponent.
 fn is_number(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
     let leading_zero = whole.len() > 1 && whole.starts_with('0');
-    digits(whole) && !leading_zero && digits(fraction) && digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    are_digits(whole) && !leading_zero && are_digits(fraction) && are_digits(exponent)
+}
+
+fn are_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -7,7 +7,7 @@ use super::{Lexer, Mode};
 use crate::token::TokenKind;
 
 impl Lexer<'_> {
-    pub(super) fn quoted(&mut self) {
+    pub fn quoted(&mut self) {
         match self.byte(0) {
             Some(b'"') => {
                 self.emit(TokenKind::CloseQuote, 1);
@@ -44,7 +44,7 @@ impl Lexer<'_> {
         len
     }
 
-    pub(super) fn heredoc(&mut self) {
+    pub fn heredoc(&mut self) {
         if matches!(self.byte(0), Some(b'$' | b'%')) {
             return self.sequence();
         }
@@ -71,7 +71,7 @@ impl Lexer<'_> {
         }
     }
 
-    pub(super) fn bare(&mut self) {
+    pub fn bare(&mut self) {
         if matches!(self.byte(0), Some(b'$' | b'%')) {
             return self.sequence();
         }

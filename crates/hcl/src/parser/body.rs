@@ -19,7 +19,7 @@ struct Items<'a> {
 
 impl<'a> Parser<'a> {
     /// Parses a text that is one body.
-    pub(super) fn file(&mut self) -> Body {
+    pub fn file(&mut self) -> Body {
         let start = self.previous_range();
         self.body(start, TokenKind::EndOfFile)
     }
@@ -243,7 +243,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a string in quotes that has no sequences in it, such as a label.
-    pub(super) fn quoted_text(&mut self) -> Result<Name> {
+    pub fn quoted_text(&mut self) -> Result<Name> {
         let open = self.read();
         let mut text = String::new();
         loop {

@@ -13,7 +13,7 @@ struct Arguments {
 
 impl Parser<'_> {
     /// Parses a call whose first name was read.
-    pub(super) fn call(&mut self, first: Token) -> Result<Expr> {
+    pub fn call(&mut self, first: Token) -> Result<Expr> {
         let mut name = Name { text: self.slice(first).to_owned(), range: self.range(first) };
         while self.read_if(TokenKind::DoubleColon).is_some() {
             let Some(part) = self.read_if(TokenKind::Identifier) else {
@@ -68,7 +68,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn tuple(&mut self) -> Result<Expr> {
+    pub fn tuple(&mut self) -> Result<Expr> {
         let open = self.read();
         self.with_newlines(false, |parser| {
             if parser.peek_word("for") {
@@ -105,7 +105,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn object(&mut self) -> Result<Expr> {
+    pub fn object(&mut self) -> Result<Expr> {
         let open = self.read();
         // A line break before `for` means nothing, though the items of an object are separated by line breaks.
         if self.with_newlines(false, |parser| parser.peek_word("for")) {
@@ -220,7 +220,7 @@ impl Parser<'_> {
     }
 
     /// Parses `name in` or `key, value in`.
-    pub(super) fn for_names(&mut self, summary: &str) -> Result<(Option<Name>, Name)> {
+    pub fn for_names(&mut self, summary: &str) -> Result<(Option<Name>, Name)> {
         let first = self.for_name(summary)?;
         let (key, value) = match self.read_if(TokenKind::Comma) {
             Some(_) => (Some(first), self.for_name(summary)?),

@@ -35,7 +35,7 @@ fn operator(kind: TokenKind) -> Option<(BinaryOperator, u8)> {
 
 impl Parser<'_> {
     /// Parses a text that is one expression.
-    pub(super) fn whole_expression(&mut self) -> Expr {
+    pub fn whole_expression(&mut self) -> Expr {
         self.newlines = vec![false];
         let start = self.range(self.peek());
         let Ok(expr) = self.expression() else { return invalid(start) };
@@ -47,7 +47,7 @@ impl Parser<'_> {
         expr
     }
 
-    pub(super) fn expression(&mut self) -> Result<Expr> {
+    pub fn expression(&mut self) -> Result<Expr> {
         self.nested(Self::conditional)
     }
 
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Ok(Expr::literal(literal, range))
     }
 
-    pub(super) fn number(&mut self, token: Token) -> Literal {
+    pub fn number(&mut self, token: Token) -> Literal {
         let text = self.slice(token);
         if !is_number(text) {
             self.report(

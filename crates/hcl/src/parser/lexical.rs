@@ -8,7 +8,7 @@ use crate::token::{Token, TokenKind};
 const MAX_REPORTED: usize = 10;
 
 /// Reports the tokens that are no part of the language. Of some that follow each other, the first is reported.
-pub(super) fn check(text: &str, tokens: &[Token], file: FileId) -> Vec<Diagnostic> {
+pub fn check(text: &str, tokens: &[Token], file: FileId) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut quotes = 0;
     let mut last_end = None;
@@ -26,7 +26,7 @@ pub(super) fn check(text: &str, tokens: &[Token], file: FileId) -> Vec<Diagnosti
 }
 
 /// Reports the first byte that is not UTF-8, of those at the offsets `broken`. Comments may have any bytes in them.
-pub(super) fn check_encoding(tokens: &[Token], file: FileId, broken: &[u32]) -> Option<Diagnostic> {
+pub fn check_encoding(tokens: &[Token], file: FileId, broken: &[u32]) -> Option<Diagnostic> {
     let mut comments = tokens.iter().filter(|token| token.kind == TokenKind::Comment).peekable();
     let offset = broken.iter().find(|offset| {
         while comments.next_if(|comment| comment.end <= **offset).is_some() {}

@@ -66,7 +66,7 @@ impl Parser<'_> {
     ///
     /// That is after the line break that no bracket of the item encloses. If the item has a bracket that nothing
     /// closes, the indentation shows where the next item starts.
-    pub(super) fn skip_item(&mut self, start: usize) {
+    pub fn skip_item(&mut self, start: usize) {
         // The line of the error may be the next item already, which was read as a part of a bracket.
         let before = self.tokens[start..self.next].iter().rposition(|token| self.breaks_line(*token));
         let error = before.map_or(self.next, |at| start + at);

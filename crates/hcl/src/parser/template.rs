@@ -4,7 +4,8 @@
 //! the one token beside them, and by `<<-`, which acts on the lines. Then `if` and `for` are made to a tree.
 
 mod directives;
-mod flush;
+
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::{Parser, Result};
 use crate::escape::{unescape_literal, unescape_quoted};
@@ -13,7 +14,6 @@ use crate::token::{Token, TokenKind};
 use crate::tree::{Expr, ExprKind, Name};
 
 use directives::assemble;
-use flush::flush;
 
 /// A part of a template, with its place.
 struct Part {
@@ -33,7 +33,7 @@ enum PartKind {
 
 impl Parser<'_> {
     /// Parses a text that is one template.
-    pub(super) fn whole_template(&mut self) -> Expr {
+    pub fn whole_template(&mut self) -> Expr {
         let start = self.range(self.peek());
         match self.parts(TokenKind::EndOfFile, None) {
             Ok((parts, end)) => self.template(parts, false, start.to(end), end),
@@ -42,7 +42,7 @@ impl Parser<'_> {
     }
 
     /// Parses a quoted template or a heredoc.
-    pub(super) fn string(&mut self) -> Result<Expr> {
+    pub fn string(&mut self) -> Result<Expr> {
         let open = self.read();
         let closer = if open.kind == TokenKind::OpenQuote { TokenKind::CloseQuote } else { TokenKind::CloseHeredoc };
         let (parts, end) = self.nested(|parser| parser.parts(closer, Some(open)))?;
@@ -121,7 +121,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn quoted_literal(&mut self, token: Token) -> String {
+    pub fn quoted_literal(&mut self, token: Token) -> String {
         unescape_quoted(self.slice(token), self.range(token), &mut self.diagnostics)
     }
 
@@ -201,4 +201,38 @@ fn join_texts(parts: Vec<Part>) -> Vec<Part> {
         }
     }
     joined
+}
+
+/// `<<-`: removes from each line as much white space as the line with the least has. Blank lines do not count, and values do
+/// not either: a line that starts with a sequence has no indentation.
+fn flush(parts: &mut [Part]) {
+    let mut least = usize::MAX;
+    let mut line_starts = Vec::new();
+    let mut at_line_start = true;
+    for (index, part) in parts.iter().enumerate() {
+        let text = match &part.kind {
+            PartKind::Text(text) => Some(text),
+            _ => None,
+        };
+        if at_line_start {
+            let indented = text.map(|text| (text, text.trim_start()));
+            match indented {
+                Some((text, "")) if text.ends_with('\n') => {}
+                Some((text, rest)) => {
+                    least = least.min(text[..text.len() - rest.len()].graphemes(true).count());
+                    line_starts.push(index);
+                }
+                None => least = 0,
+            }
+        }
+        at_line_start = text.is_some_and(|text| text.ends_with('\n'));
+    }
+    for index in line_starts {
+        let part = &mut parts[index];
+        if let PartKind::Text(text) = &mut part.kind {
+            let len: usize = text.graphemes(true).take(least).map(str::len).sum();
+            text.drain(..len);
+            part.range.start += len as u32;
+        }
+    }
 }

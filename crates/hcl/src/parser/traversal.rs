@@ -7,7 +7,7 @@ use crate::tree::{Literal, Name, Step, Traversal};
 
 impl Parser<'_> {
     /// Parses a text that is one traversal.
-    pub(super) fn whole_traversal(&mut self, splats: bool) -> Option<Traversal> {
+    pub fn whole_traversal(&mut self, splats: bool) -> Option<Traversal> {
         self.newlines = vec![false];
         self.traversal(splats).ok()
     }

@@ -24,11 +24,10 @@ impl JsonBody {
         diagnostics.append(&mut self.problems);
         let mut content = Content::default();
         let mut set = BTreeSet::new();
-        let asked = |property: &mut Property| {
+        let taken = self.properties.extract_if(.., |property| {
             arguments.contains(property.name.text.as_str()) || kinds.contains_key(property.name.text.as_str())
-        };
-        for property in self.properties.extract_if(.., asked) {
-            let Property { name, value } = property;
+        });
+        for Property { name, value } in taken {
             if arguments.contains(name.text.as_str()) {
                 match set.insert(name.text.clone()) {
                     true => content.attributes.push(attribute(name, value)),
@@ -67,12 +66,12 @@ impl JsonBody {
     pub(crate) fn unsupported(&self, schema: &Schema) -> Vec<Diagnostic> {
         let left = self.properties.iter().filter(|property| property.name.text != COMMENT);
         let names = [schema.attribute_names(), schema.block_kinds()].concat();
-        let error = |property: &Property| {
+        let errors = left.map(|property| {
             let detail = format!("No argument or block named `{}` is expected here.", property.name.text);
             let diagnostic = Diagnostic::new("Extraneous JSON object property", detail, property.name.range);
             suggest(diagnostic, &property.name.text, &names)
-        };
-        left.map(error).collect()
+        });
+        errors.collect()
     }
 }
 

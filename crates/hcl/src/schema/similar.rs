@@ -4,7 +4,7 @@
 const MAX_WRONG: usize = 2;
 
 /// Returns the candidate that is closest to a name, if one is close.
-pub(super) fn closest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let distances = candidates.iter().map(|candidate| (distance(name, candidate), *candidate));
     distances.filter(|(distance, _)| *distance <= MAX_WRONG).min().map(|(_, candidate)| candidate)
 }

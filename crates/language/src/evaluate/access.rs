@@ -6,7 +6,7 @@ use super::Evaluator;
 use crate::cty::{Number, Type, Value, convert};
 
 impl Evaluator<'_> {
-    pub(super) fn traversal(&mut self, traversal: &Traversal) -> Value {
+    pub fn traversal(&mut self, traversal: &Traversal) -> Value {
         let name = &traversal.root.text;
         if let Some((_, value)) = self.locals.iter().rev().find(|(local, _)| **local == **name) {
             let value = value.clone();
@@ -21,7 +21,7 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn steps(&mut self, value: Value, steps: &[Step]) -> Value {
+    pub fn steps(&mut self, value: Value, steps: &[Step]) -> Value {
         match traverse(value, steps) {
             Ok(value) => value,
             Err(diagnostic) => {
@@ -31,7 +31,7 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn index(&mut self, collection: &Value, key: &Value, range: Range) -> Value {
+    pub fn index(&mut self, collection: &Value, key: &Value, range: Range) -> Value {
         match index(collection, key) {
             Ok(value) => value,
             Err((summary, detail)) => self.problem(summary, detail, range),

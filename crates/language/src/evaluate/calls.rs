@@ -1,13 +1,13 @@
 //! Calls of functions.
 
-use hcl::{Call, Expr, Range};
+use hcl::{Call, Diagnostic, Expr, Range};
 
 use super::Evaluator;
 use crate::cty::{Type, Value};
 use crate::{Failure, functions};
 
 impl Evaluator<'_> {
-    pub(super) fn call(&mut self, call: &Call, range: Range) -> Value {
+    pub fn call(&mut self, call: &Call, range: Range) -> Value {
         let name = call.name.text.as_str();
         match name.strip_prefix("core::").unwrap_or(name) {
             "try" if !call.expand_last => self.first_success(&call.arguments, range),
@@ -67,16 +67,18 @@ impl Evaluator<'_> {
     fn failed(&mut self, call: &Call, failure: &Failure, range: Range) -> Value {
         let argument = failure.argument.and_then(|index| call.arguments.get(index));
         let name = &call.name.text;
-        match argument {
+        let problem = match argument {
             Some(argument) => {
                 let detail = format!("In a call of {name}: {}.", failure.message);
-                self.problem("Invalid function argument", detail, argument.range)
+                Diagnostic::new("Invalid function argument", detail, argument.range)
             }
             None => {
                 let detail = format!("Call to function \"{name}\" failed: {}.", failure.message);
-                self.problem("Error in function call", detail, range)
+                Diagnostic::new("Error in function call", detail, range)
             }
-        }
+        };
+        self.diagnostics.push(Diagnostic { hint: failure.hint.clone(), ..problem });
+        Value::DYNAMIC
     }
 
     /// The value of the first expression without problems. If it is not wholly known, another one may be the first later.

@@ -9,7 +9,7 @@ use super::Evaluator;
 use crate::cty::{Marks, Type, Value, convert};
 
 impl Evaluator<'_> {
-    pub(super) fn object(&mut self, items: &[ObjectItem]) -> Value {
+    pub fn object(&mut self, items: &[ObjectItem]) -> Value {
         let mut entries: BTreeMap<Arc<str>, Value> = BTreeMap::new();
         let mut marks = Marks::NONE;
         let mut known = true;

@@ -15,7 +15,7 @@ enum Common {
 }
 
 impl Evaluator<'_> {
-    pub(super) fn conditional(&mut self, conditional: &Conditional) -> Value {
+    pub fn conditional(&mut self, conditional: &Conditional) -> Value {
         let (if_true, true_problems) = self.attempt(|evaluator| evaluator.value(&conditional.if_true));
         let (if_false, false_problems) = self.attempt(|evaluator| evaluator.value(&conditional.if_false));
         let results = conditional.if_true.range.to(conditional.if_false.range);
@@ -73,17 +73,20 @@ impl Evaluator<'_> {
 
 /// `None` if there is no common type.
 fn common_type(a: &Value, b: &Value) -> Option<Common> {
-    let untyped_null = |value: &Value| value.is_null() && *value.ty() == Type::Dynamic && !value.is_marked();
-    if untyped_null(a) {
+    if is_untyped_null(a) {
         return Some(Common::Of(b.ty().clone()));
     }
-    if untyped_null(b) {
+    if is_untyped_null(b) {
         return Some(Common::Of(a.ty().clone()));
     }
     if *a.ty() == Type::Dynamic || *b.ty() == Type::Dynamic {
         return Some(Common::Open);
     }
     unify_unsafe(&[a.ty().clone(), b.ty().clone()]).map(Common::Unified)
+}
+
+fn is_untyped_null(value: &Value) -> bool {
+    value.is_null() && *value.ty() == Type::Dynamic && !value.is_marked()
 }
 
 /// What is known of the result while the condition is unknown: what both results have in common.

@@ -17,7 +17,7 @@ enum Decision {
 }
 
 impl Evaluator<'_> {
-    pub(super) fn iteration(&mut self, each: &For) -> Value {
+    pub fn iteration(&mut self, each: &For) -> Value {
         let collection = self.value(&each.collection);
         let range = each.collection.range;
         if collection.is_null() {
@@ -181,7 +181,7 @@ impl Evaluator<'_> {
 }
 
 /// Keys and values of a known collection. The key of a set's element is the element.
-pub(super) fn elements(collection: &Value) -> Vec<(Value, Value)> {
+pub fn elements(collection: &Value) -> Vec<(Value, Value)> {
     match collection.data() {
         Data::Items(items) if matches!(collection.ty(), Type::Set(_)) => {
             items.iter().map(|item| (item.clone(), item.clone())).collect()

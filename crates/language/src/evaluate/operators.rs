@@ -23,7 +23,7 @@ type Operand = (Option<Value>, Vec<Diagnostic>);
 
 impl Evaluator<'_> {
     /// A chain such as `a + b + c` is deep on its left side, so that side is walked with a loop.
-    pub(super) fn binary(&mut self, expr: &Expr) -> Value {
+    pub fn binary(&mut self, expr: &Expr) -> Value {
         let mut chain = Vec::new();
         let mut left = expr;
         while let ExprKind::Binary(binary) = &left.kind {
@@ -35,8 +35,8 @@ impl Evaluator<'_> {
         for (range, binary) in chain.into_iter().rev() {
             let wanted = types(binary.operator).0;
             let left = operand(value, problems, &wanted, left_range);
-            let (right, own) = self.attempt(|evaluator| evaluator.value(&binary.right));
-            let right = operand(right, own, &wanted, binary.right.range);
+            let (right, right_problems) = self.attempt(|evaluator| evaluator.value(&binary.right));
+            let right = operand(right, right_problems, &wanted, binary.right.range);
             (value, problems) = self.attempt(|evaluator| evaluator.operation(binary.operator, left, right, range));
             left_range = range;
         }
@@ -76,7 +76,7 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn unary(&mut self, operator: UnaryOperator, operand_expr: &Expr, range: Range) -> Value {
+    pub fn unary(&mut self, operator: UnaryOperator, operand_expr: &Expr, range: Range) -> Value {
         let ty = match operator {
             UnaryOperator::Negate => Type::Number,
             UnaryOperator::Not => Type::Bool,
@@ -115,18 +115,20 @@ fn short_circuit<'p>(
     a_problems: &'p [Diagnostic],
     b_problems: &'p [Diagnostic],
 ) -> Option<(Value, &'p [Diagnostic])> {
-    let unknown = || Value::unknown_not_null(Type::Bool);
-    // Null is not true, and that is enough to decide here.
-    let is = |value: &Value, bool: bool| value.is_known() && (value.as_bool() == Some(true)) == bool;
     match (a.is_known(), b.is_known()) {
-        (false, false) if a_problems.is_empty() => Some((unknown(), a_problems)),
+        (false, false) if a_problems.is_empty() => Some((Value::unknown_not_null(Type::Bool), a_problems)),
         (false, false) => None,
         _ if is(a, decides) => Some((Value::bool(decides), a_problems)),
         _ if is(b, decides) => Some((Value::bool(decides), b_problems)),
-        (false, true) => Some((unknown(), a_problems)),
-        (true, false) => Some((unknown(), b_problems)),
+        (false, true) => Some((Value::unknown_not_null(Type::Bool), a_problems)),
+        (true, false) => Some((Value::unknown_not_null(Type::Bool), b_problems)),
         (true, true) => None,
     }
+}
+
+/// Null is not true, and that is enough to decide.
+fn is(value: &Value, bool: bool) -> bool {
+    value.is_known() && (value.as_bool() == Some(true)) == bool
 }
 
 fn apply(operator: BinaryOperator, a: &Value, b: &Value) -> Result<Value, String> {
@@ -136,13 +138,6 @@ fn apply(operator: BinaryOperator, a: &Value, b: &Value) -> Result<Value, String
         _ if a.is_null() || b.is_null() => return Err("An operand is null.".to_owned()),
         _ => {}
     }
-    let arithmetic = |operation: fn(&Value, &Value) -> Option<Value>| {
-        if a.is_known() && b.is_known() {
-            operation(a, b).ok_or_else(|| "The result is not a number.".to_owned())
-        } else {
-            Ok(Value::unknown_not_null(Type::Number))
-        }
-    };
     match operator {
         BinaryOperator::Or => Ok(a.or(b)),
         BinaryOperator::And => Ok(a.and(b)),
@@ -150,11 +145,19 @@ fn apply(operator: BinaryOperator, a: &Value, b: &Value) -> Result<Value, String
         BinaryOperator::GreaterOrEqual => Ok(a.at_least(b)),
         BinaryOperator::Less => Ok(a.less_than(b)),
         BinaryOperator::LessOrEqual => Ok(a.at_most(b)),
-        BinaryOperator::Add => arithmetic(Value::add),
-        BinaryOperator::Subtract => arithmetic(Value::subtract),
-        BinaryOperator::Multiply => arithmetic(Value::multiply),
-        BinaryOperator::Divide => arithmetic(Value::divide),
-        BinaryOperator::Modulo => arithmetic(Value::remainder),
+        BinaryOperator::Add => arithmetic(a, b, Value::add),
+        BinaryOperator::Subtract => arithmetic(a, b, Value::subtract),
+        BinaryOperator::Multiply => arithmetic(a, b, Value::multiply),
+        BinaryOperator::Divide => arithmetic(a, b, Value::divide),
+        BinaryOperator::Modulo => arithmetic(a, b, Value::remainder),
         BinaryOperator::Equal | BinaryOperator::NotEqual => Ok(Value::DYNAMIC),
+    }
+}
+
+fn arithmetic(a: &Value, b: &Value, operation: fn(&Value, &Value) -> Option<Value>) -> Result<Value, String> {
+    if a.is_known() && b.is_known() {
+        operation(a, b).ok_or_else(|| "The result is not a number.".to_owned())
+    } else {
+        Ok(Value::unknown_not_null(Type::Number))
     }
 }

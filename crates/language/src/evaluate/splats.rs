@@ -6,7 +6,7 @@ use super::Evaluator;
 use crate::cty::{Marks, Range, Type, Value};
 
 impl Evaluator<'_> {
-    pub(super) fn splat(&mut self, splat: &Splat) -> Value {
+    pub fn splat(&mut self, splat: &Splat) -> Value {
         let (source, problems) = self.attempt(|evaluator| evaluator.value(&splat.source));
         if !problems.is_empty() {
             self.diagnostics.extend(problems);

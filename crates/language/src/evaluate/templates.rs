@@ -16,7 +16,7 @@ const MAX_PREFIX: usize = 128;
 const MAX_DEPTH: usize = 100;
 
 impl Evaluator<'_> {
-    pub(super) fn template(&mut self, parts: &[Expr]) -> Value {
+    pub fn template(&mut self, parts: &[Expr]) -> Value {
         let mut text = String::new();
         let mut marks = Marks::NONE;
         let (mut known, mut failed) = (true, false);
@@ -61,7 +61,7 @@ impl Evaluator<'_> {
     }
 
     /// The texts of the elements of a `for` in a template.
-    pub(super) fn joined(&mut self, tuple: &Expr) -> Value {
+    pub fn joined(&mut self, tuple: &Expr) -> Value {
         let value = self.value(tuple);
         if *value.ty() == Type::Dynamic || !value.is_known() {
             return Value::unknown(Type::String);
@@ -103,15 +103,8 @@ pub(crate) fn render(name: &str, text: &str, variables: &Value, scope: &Scope<'_
         return Err(Failure::of(1, format!("\"{bad}\" is not a name that a template can use")));
     }
     let parsed = hcl::parse_template(Source::new(FileId(0), name, text));
-    let at = |diagnostic: &hcl::Diagnostic| {
-        let position = parsed.source.position(diagnostic.range.start);
-        Failure::of(
-            0,
-            format!("{name}:{}:{}: {}: {}", position.line, position.column, diagnostic.summary, diagnostic.detail),
-        )
-    };
     if let Some(problem) = parsed.diagnostics.first() {
-        return Err(at(problem));
+        return Err(failure(name, &parsed.source, problem));
     }
     for reference in parsed.value.references() {
         if !entries.contains_key(reference.root.text.as_str()) {
@@ -127,7 +120,13 @@ pub(crate) fn render(name: &str, text: &str, variables: &Value, scope: &Scope<'_
     let inner = Scope { template_depth: scope.template_depth + 1, ..*scope };
     let evaluated = super::evaluate(&parsed.value, &environment, &inner);
     match evaluated.diagnostics.first() {
-        Some(problem) => Err(at(problem)),
+        Some(problem) => Err(failure(name, &parsed.source, problem)),
         None => Ok(evaluated.value),
     }
+}
+
+fn failure(name: &str, source: &Source, problem: &hcl::Diagnostic) -> Failure {
+    let position = source.position(problem.range.start);
+    let (line, column) = (position.line, position.column);
+    Failure::of(0, format!("{name}:{line}:{column}: {}: {}", problem.summary, problem.detail))
 }

@@ -5,7 +5,7 @@ use crate::cty::{Marks, Number, Range, Type, Value, convert};
 use crate::{Failure, Scope};
 
 /// The arguments that an implementation sees.
-pub(super) struct Call<'a> {
+pub struct Call<'a> {
     pub arguments: &'a [Value],
     /// The type of the result.
     pub ty: &'a Type,
@@ -40,7 +40,7 @@ impl Call<'_> {
 }
 
 /// The value for an error message, unless it must not be shown.
-pub(super) fn shown(text: &str, marks: &Marks) -> String {
+pub fn shown(text: &str, marks: &Marks) -> String {
     use crate::cty::Mark;
     if marks.contains(&Mark::Ephemeral) {
         "(ephemeral value)".to_owned()
@@ -51,7 +51,7 @@ pub(super) fn shown(text: &str, marks: &Marks) -> String {
     }
 }
 
-pub(super) fn call(function: &Function, arguments: &[Value], scope: &Scope<'_>) -> Result<Value, Failure> {
+pub fn call(function: &Function, arguments: &[Value], scope: &Scope<'_>) -> Result<Value, Failure> {
     scope.budget.step(1)?;
     scope.budget.walk(arguments)?;
     let arguments = converted(function, arguments)?;
@@ -68,8 +68,9 @@ pub(super) fn call(function: &Function, arguments: &[Value], scope: &Scope<'_>) 
     let Some(ty) = result_type(function, &plain, scope)? else {
         return Ok(Value::DYNAMIC.with_marks(&marks));
     };
-    let open = |(index, argument): (usize, &Value)| !argument.is_known() && !parameter(function, index).unknown;
-    let result = if plain.iter().enumerate().any(open) {
+    let is_open =
+        plain.iter().enumerate().any(|(index, argument)| !argument.is_known() && !parameter(function, index).unknown);
+    let result = if is_open {
         // Upstream drops the marks of arguments that the function itself would have handled. What is made from a secret
         // stays one here.
         plain.iter().for_each(|argument| marks.add(argument.marks()));

@@ -6,7 +6,7 @@ use super::{Function, function};
 use crate::Failure;
 use crate::cty::{Type, Value, unify_unsafe};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("coalesce", coalesce).and_any(any("vals").anything()).gives_type_of(coalesce_type).says(
         "The first argument that is neither null nor an empty string.",
         "coalesce(null, \"\", \"a\")",

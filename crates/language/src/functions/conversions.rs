@@ -8,7 +8,7 @@ use crate::cty::{Mark, Type, Value, convert, is_convertible};
 
 const VALUE: &[Parameter] = &[any("v").null().marked().untyped()];
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("tobool", |call| to(call, Accepts::Bool))
         .takes(VALUE)
         .gives_type_of(|call| to_type(call, Accepts::Bool))
@@ -46,11 +46,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn to_type(call: &Call<'_>, wanted: Accepts) -> Result<Type, Failure> {
-    let (own, wanted) = (call.arguments[0].ty(), wanted.ty());
-    if is_convertible(own, &wanted) {
+    let (given, wanted) = (call.arguments[0].ty(), wanted.ty());
+    if is_convertible(given, &wanted) {
         return Ok(wanted);
     }
-    Err(Failure::of(0, format!("cannot convert {own} to {wanted}")))
+    Err(Failure::of(0, format!("cannot convert {given} to {wanted}")))
 }
 
 fn to(call: &Call<'_>, wanted: Accepts) -> Result<Value, Failure> {

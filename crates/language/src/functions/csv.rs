@@ -6,7 +6,7 @@ use super::{Function, function};
 use crate::Failure;
 use crate::cty::{Type, Value};
 
-pub(super) const FUNCTIONS: &[Function] =
+pub const FUNCTIONS: &[Function] =
     &[function("csvdecode", csvdecode).takes(&[string("str")]).gives_type_of(csvdecode_type).says(
         "A list of objects with the rows of a CSV text, whose first line has the names of the attributes.",
         "csvdecode(\"a,b\\n1,2\\n\")",

@@ -7,7 +7,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Type, Value};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("formatdate", formatdate).takes(&[string("format"), string("time")]).gives(Accepts::String).says(
         "A time in another format: `YYYY`, `MM`, `DD`, `hh`, `mm`, `ss` and so on stand for parts of the time, and text \
          in single quotes for itself.",
@@ -99,29 +99,19 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 
 fn part(time: Timestamp, verb: char, count: usize) -> Option<String> {
     let civil = time.civil();
-    let number = |number: u32| match count {
-        1 => Some(number.to_string()),
-        2 => Some(format!("{number:02}")),
-        _ => None,
-    };
-    let word = |word: &str| match count {
-        3 => Some(word[..3].to_owned()),
-        4 => Some(word.to_owned()),
-        _ => None,
-    };
     let morning = civil.hour < 12;
     match verb {
         'Y' if count == 2 => Some(format!("{:02}", civil.year % 100)),
         'Y' if count == 4 => Some(format!("{:04}", civil.year)),
-        'M' => number(civil.month).or_else(|| word(MONTHS[civil.month as usize - 1])),
-        'D' => number(civil.day),
-        'E' => word(WEEKDAYS[civil.weekday]),
-        'h' => number(civil.hour),
-        'H' => number((civil.hour + 11) % 12 + 1),
+        'M' => number(civil.month, count).or_else(|| word(MONTHS[civil.month as usize - 1], count)),
+        'D' => number(civil.day, count),
+        'E' => word(WEEKDAYS[civil.weekday], count),
+        'h' => number(civil.hour, count),
+        'H' => number((civil.hour + 11) % 12 + 1, count),
         'A' if count == 2 => Some(if morning { "AM" } else { "PM" }.to_owned()),
         'a' if count == 2 => Some(if morning { "am" } else { "pm" }.to_owned()),
-        'm' => number(civil.minute),
-        's' => number(civil.second),
+        'm' => number(civil.minute, count),
+        's' => number(civil.second, count),
         'Z' => match count {
             1 if time.is_utc() => Some("Z".to_owned()),
             3 if time.is_utc() => Some("UTC".to_owned()),
@@ -129,6 +119,22 @@ fn part(time: Timestamp, verb: char, count: usize) -> Option<String> {
             1 | 5 => Some(time.offset(":")),
             _ => None,
         },
+        _ => None,
+    }
+}
+
+fn number(number: u32, count: usize) -> Option<String> {
+    match count {
+        1 => Some(number.to_string()),
+        2 => Some(format!("{number:02}")),
+        _ => None,
+    }
+}
+
+fn word(word: &str, count: usize) -> Option<String> {
+    match count {
+        3 => Some(word[..3].to_owned()),
+        4 => Some(word.to_owned()),
         _ => None,
     }
 }

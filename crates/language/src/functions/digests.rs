@@ -15,7 +15,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Type, Value};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("base64sha256", |call| Ok(Value::string(&to_base64(&Sha256::digest(call.text(0))))))
         .takes(&[string("str")])
         .gives(Accepts::String)
@@ -69,7 +69,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ),
 ];
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |out, byte| out + &format!("{byte:02x}"))
 }
 

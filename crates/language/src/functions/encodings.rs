@@ -14,7 +14,7 @@ use super::{Accepts, Function, function, gzip};
 use crate::cty::{Marks, Value};
 use crate::{Failure, Scope};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("base64decode", base64decode).takes(&[string("str").marked()]).gives(Accepts::String).says(
         "The UTF-8 text that Base64 stands for.",
         "base64decode(\"SGVsbG8=\")",
@@ -67,12 +67,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&ALPHABET, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
+pub fn base64(text: &str) -> Option<Vec<u8>> {
     let text: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
     LENIENT.decode(text).ok()
 }
 
-pub(super) fn to_base64(bytes: &[u8]) -> String {
+pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
@@ -196,11 +196,11 @@ fn decoded_utf16(bytes: &[u8], little: bool, mark: bool) -> Option<String> {
     if bytes.len() % 2 == 1 {
         return None;
     }
-    let unit = |pair: &[u8]| {
+    let units = bytes.chunks(2).map(|pair| {
         let pair = [pair[0], pair[1]];
         if little { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) }
-    };
-    String::from_utf16(&bytes.chunks(2).map(unit).collect::<Vec<_>>()).ok()
+    });
+    String::from_utf16(&units.collect::<Vec<_>>()).ok()
 }
 
 fn urlencode(call: &Call<'_>) -> Result<Value, Failure> {
@@ -222,8 +222,8 @@ fn urldecode(call: &Call<'_>) -> Result<Value, Failure> {
         match byte {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-                let (Some(high), Some(low)) = (digit(rest.next()), digit(rest.next())) else {
+                let [high, low] = [rest.next(), rest.next()].map(|byte| char::from(byte?).to_digit(16));
+                let (Some(high), Some(low)) = (high, low) else {
                     return Err(Failure::of(0, "a `%` must be followed by two hexadecimal digits"));
                 };
                 bytes.push((16 * high + low) as u8);

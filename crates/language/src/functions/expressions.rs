@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::cty::{Marks, Value};
 use crate::evaluate::render;
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("can", only_in_expressions).takes(&[any("expression")]).gives(Accepts::Bool).says(
         "Whether an expression has a value, and no error.",
         "can(tonumber(\"x\"))",

@@ -1,5 +1,6 @@
 //! Files of the module.
 
+use globset::{GlobBuilder, GlobMatcher};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
@@ -9,14 +10,14 @@ use super::digests::hex;
 use super::encodings::to_base64;
 use super::parameter::{Parameter, string};
 use super::paths::{clean, expanded};
-use super::{Accepts, Function, function, globs};
+use super::{Accepts, Function, function};
 use crate::cty::{Marks, Type, Value};
 use crate::{Failure, FileError};
 
 const PATH: &[Parameter] = &[string("path").marked()];
 const PLAIN_PATH: &[Parameter] = &[string("path")];
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("file", file).takes(PATH).gives(Accepts::String).says(
         "The content of a file in UTF-8.",
         "file(\"hello.txt\")",
@@ -79,7 +80,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Reads the file that an argument names. The path is shown only if it is not marked.
-pub(super) fn read(call: &Call<'_>, path: &str, marks: &Marks) -> Result<Vec<u8>, Failure> {
+pub fn read(call: &Call<'_>, path: &str, marks: &Marks) -> Result<Vec<u8>, Failure> {
     let bytes = call.scope.files.read(&expanded(call, path)?).map_err(|error| problem(path, marks, error))?;
     call.scope.budget.hold(bytes.len())?;
     Ok(bytes)
@@ -139,8 +140,8 @@ fn fileset(call: &Call<'_>) -> Result<Value, Failure> {
     // A pattern may lead out of the directory; its results then begin in the same way.
     let ups = pattern.split('/').take_while(|part| *part == "..").count();
     let up = "../".repeat(ups);
-    let matcher = globs::compile(&pattern[up.len().min(pattern.len())..])
-        .ok_or_else(|| Failure::of(1, "the pattern is invalid"))?;
+    let matcher =
+        glob(&pattern[up.len().min(pattern.len())..]).ok_or_else(|| Failure::of(1, "the pattern is invalid"))?;
     let start = if path.is_empty() { "." } else { path };
     let files = match call.scope.files.list(&clean(&format!("{start}/{up}"))) {
         Ok(files) => files,
@@ -150,4 +151,10 @@ fn fileset(call: &Call<'_>) -> Result<Value, Failure> {
     call.scope.budget.step(files.len() as u64)?;
     let found = files.iter().filter(|file| matcher.is_match(file)).map(|file| Value::string(&format!("{up}{file}")));
     Ok(Value::set(Type::String, found).with_marks(&marks))
+}
+
+/// `*` and `?` stay within a part of a path, `**` does not; `{a,b}` and `[abc]` are alternatives.
+fn glob(pattern: &str) -> Option<GlobMatcher> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().ok()?;
+    Some(glob.compile_matcher())
 }

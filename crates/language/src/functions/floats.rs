@@ -2,7 +2,7 @@
 
 /// The natural logarithm: the argument is reduced to a factor near 1, whose logarithm a polynomial gives.
 #[expect(clippy::many_single_char_names, reason = "the names of the published algorithm")]
-pub(super) fn ln(x: f64) -> f64 {
+pub fn ln(x: f64) -> f64 {
     const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
     const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     const EVEN: [f64; 4] =
@@ -46,7 +46,7 @@ fn split(x: f64) -> (f64, i32) {
 }
 
 /// The power by repeated squaring of the whole part of the exponent; the rest goes through the logarithm.
-pub(super) fn pow(x: f64, y: f64) -> f64 {
+pub fn pow(x: f64, y: f64) -> f64 {
     if let Some(special) = special_power(x, y) {
         return special;
     }

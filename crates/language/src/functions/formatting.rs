@@ -7,7 +7,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Number, Range, Type, Value, known_prefix};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("format", format).takes(&[string("format")]).and_any(any("args").anything()).gives(Accepts::String).says(
         "A string with values in the places of verbs: `%s` for a string, `%d` for a whole number, `%f`, `%e` and `%g` \
          for a number, `%t` for a bool, `%x`, `%o` and `%b` for other bases, `%q` for a quoted string, `%v` for any \

@@ -6,7 +6,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Range, Type, Value, json as encoding};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("jsondecode", jsondecode).takes(&[string("str")]).gives_type_of(jsondecode_type).or_null().says(
         "The value that a JSON text describes.",
         "jsondecode(\"{\\\"hello\\\": \\\"world\\\"}\")",

@@ -6,7 +6,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Marks, Type, Value, unify_unsafe};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("alltrue", alltrue).takes(&[parameter("list", Accepts::ListOfBools)]).gives(Accepts::Bool).says(
         "Whether all elements are true; also if there are none.",
         "alltrue([true, false])",

@@ -9,7 +9,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Marks, Type, Value, convert};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("keys", keys).takes(&[any("inputMap").unknown().marked()]).gives_type_of(keys_type).says(
         "The keys of a map, sorted.",
         "keys({b = 2, a = 1})",
@@ -177,9 +177,9 @@ fn merge(call: &Call<'_>) -> Result<Value, Failure> {
     let mut marks = Marks::NONE;
     let mut entries: BTreeMap<Arc<str>, Value> = BTreeMap::new();
     for (index, map) in call.arguments.iter().enumerate().filter(|(_, map)| !map.is_null()) {
-        let own = map.unmarked(&mut marks);
-        let own = own.as_entries().ok_or_else(|| not_a_map(index, map.ty()))?;
-        entries.extend(own.iter().map(|(key, item)| (key.clone(), item.clone())));
+        let plain = map.unmarked(&mut marks);
+        let plain = plain.as_entries().ok_or_else(|| not_a_map(index, map.ty()))?;
+        entries.extend(plain.iter().map(|(key, item)| (key.clone(), item.clone())));
     }
     let result = match call.ty {
         Type::Map(element) => Value::map((**element).clone(), entries),

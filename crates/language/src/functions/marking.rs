@@ -8,7 +8,7 @@ use crate::cty::{Mark, Type, Value};
 
 const VALUE: &[Parameter] = &[any("value").anything().marked()];
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("ephemeralasnull", ephemeralasnull).takes(VALUE).gives_type_of(same_type).or_null().says(
         "A value with null in place of its ephemeral parts.",
         "ephemeralasnull(\"a\")",

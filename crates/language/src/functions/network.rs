@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A network in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Network {
+pub struct Network {
     /// 32 or 128.
     pub bits: u32,
     pub prefix: u32,
@@ -14,7 +14,7 @@ pub(super) struct Network {
 }
 
 /// An address, and how many bits it has.
-pub(super) fn parse_address(text: &str) -> Option<(u128, u32)> {
+pub fn parse_address(text: &str) -> Option<(u128, u32)> {
     if text.contains(':') {
         let address: Ipv6Addr = text.parse().ok()?;
         // An IPv4 address in IPv6 is an IPv4 address.

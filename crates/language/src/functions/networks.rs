@@ -9,7 +9,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Type, Value};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("cidrcontains", cidrcontains)
         .takes(&[string("containing_prefix"), string("contained_ip_or_prefix")])
         .gives(Accepts::Bool)

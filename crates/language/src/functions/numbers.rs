@@ -10,7 +10,7 @@ use super::{Accepts, Function, floats, function};
 use crate::Failure;
 use crate::cty::{Number, Type, Value, convert};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("abs", abs).takes(&[number("num").untyped().marked()]).gives(Accepts::Number).says(
         "The absolute value of a number.",
         "abs(-12.4)",
@@ -160,11 +160,9 @@ fn parse_digits(text: &str, base: u32) -> Option<BigInt> {
 }
 
 fn range(call: &Call<'_>) -> Result<Value, Failure> {
-    let (zero, one) = (Number::ZERO, Number::from(1i64));
-    let direction = |start: &Number, end: &Number| if end.compare(start).is_lt() { one.negated() } else { one.clone() };
     let (start, end, step) = match call.arguments.len() {
-        1 => (zero.clone(), call.number(0).clone(), direction(&zero, call.number(0))),
-        2 => (call.number(0).clone(), call.number(1).clone(), direction(call.number(0), call.number(1))),
+        1 => (Number::ZERO, call.number(0).clone(), implied_step(&Number::ZERO, call.number(0))),
+        2 => (call.number(0).clone(), call.number(1).clone(), implied_step(call.number(0), call.number(1))),
         3 => (call.number(0).clone(), call.number(1).clone(), call.number(2).clone()),
         _ => return Err(Failure::new("range takes one, two or three arguments")),
     };
@@ -182,6 +180,10 @@ fn range(call: &Call<'_>) -> Result<Value, Failure> {
         next = next.add(&step).ok_or_else(|| Failure::new("the numbers are too large"))?;
     }
     Ok(Value::list(Type::Number, items))
+}
+
+fn implied_step(start: &Number, end: &Number) -> Number {
+    Number::from(if end.compare(start).is_lt() { -1i64 } else { 1 })
 }
 
 fn sum(call: &Call<'_>) -> Result<Value, Failure> {

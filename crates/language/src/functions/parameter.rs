@@ -53,45 +53,45 @@ impl Accepts {
     }
 }
 
-pub(super) const fn parameter(name: &'static str, accepts: Accepts) -> Parameter {
+pub const fn parameter(name: &'static str, accepts: Accepts) -> Parameter {
     Parameter { name, accepts, null: false, unknown: false, untyped: false, marked: false }
 }
 
-pub(super) const fn any(name: &'static str) -> Parameter {
+pub const fn any(name: &'static str) -> Parameter {
     parameter(name, Accepts::Any)
 }
 
-pub(super) const fn string(name: &'static str) -> Parameter {
+pub const fn string(name: &'static str) -> Parameter {
     parameter(name, Accepts::String)
 }
 
-pub(super) const fn number(name: &'static str) -> Parameter {
+pub const fn number(name: &'static str) -> Parameter {
     parameter(name, Accepts::Number)
 }
 
 impl Parameter {
-    pub(super) const fn null(mut self) -> Self {
+    pub(crate) const fn null(mut self) -> Self {
         self.null = true;
         self
     }
 
-    pub(super) const fn unknown(mut self) -> Self {
+    pub(crate) const fn unknown(mut self) -> Self {
         self.unknown = true;
         self
     }
 
-    pub(super) const fn untyped(mut self) -> Self {
+    pub(crate) const fn untyped(mut self) -> Self {
         self.untyped = true;
         self
     }
 
-    pub(super) const fn marked(mut self) -> Self {
+    pub(crate) const fn marked(mut self) -> Self {
         self.marked = true;
         self
     }
 
     /// Ready for every argument except a marked one.
-    pub(super) const fn anything(self) -> Self {
+    pub(crate) const fn anything(self) -> Self {
         self.null().unknown().untyped()
     }
 }

@@ -6,7 +6,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::Value;
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("abspath", |call| Ok(Value::string(&call.scope.files.absolute(call.text(0)))))
         .takes(&[string("path")])
         .gives(Accepts::String)
@@ -66,7 +66,7 @@ fn pathexpand(call: &Call<'_>) -> Result<Value, Failure> {
     expanded(call, call.text(0)).map(|path| Value::string(&path))
 }
 
-pub(super) fn expanded(call: &Call<'_>, path: &str) -> Result<String, Failure> {
+pub fn expanded(call: &Call<'_>, path: &str) -> Result<String, Failure> {
     let Some(rest) = path.strip_prefix('~') else { return Ok(path.to_owned()) };
     if !rest.is_empty() && !rest.starts_with('/') {
         return Err(Failure::of(0, "the home directory of another user cannot be used"));

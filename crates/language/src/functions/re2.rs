@@ -11,7 +11,7 @@ const MAX_SIZE: usize = 4 << 20;
 /// RE2's own bound of a repetition.
 const MAX_REPETITION: u32 = 1000;
 
-pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+pub fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = Translation { rest: pattern, out: String::new() }.run()?;
     let regex = RegexBuilder::new(&translated).size_limit(MAX_SIZE).build();
     regex.map_err(|error| match error {
@@ -171,16 +171,22 @@ impl Translation<'_> {
     fn repetition(&mut self) -> Result<bool, String> {
         let Some((bounds, after)) = self.rest.split_once('}') else { return Ok(false) };
         let (least, most) = bounds.split_once(',').unwrap_or((bounds, bounds));
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(least) || !(is_number(most) || most.is_empty()) {
             return Ok(false);
         }
-        let parsed = |text: &str| text.parse().unwrap_or(u32::MAX);
-        if parsed(least) > MAX_REPETITION || (!most.is_empty() && parsed(most) > MAX_REPETITION) {
+        if is_too_large(least) || (!most.is_empty() && is_too_large(most)) {
             return Err(format!("a repetition is larger than {MAX_REPETITION}"));
         }
         self.out.push_str(&format!("{{{bounds}}}"));
         self.rest = after;
         Ok(true)
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_too_large(digits: &str) -> bool {
+    digits.parse().unwrap_or(u32::MAX) > MAX_REPETITION
 }

@@ -8,7 +8,7 @@ use super::{Accepts, Function, function, re2};
 use crate::Failure;
 use crate::cty::{Type, Value};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("regex", regex).takes(&[string("pattern"), string("string")]).gives_type_of(regex_type).says(
         "The first match of a regular expression: a string, a list of its capture groups, or an object of its named \
          ones. No match is an error.",
@@ -61,15 +61,19 @@ fn match_type(regex: &Regex) -> Result<Type, Failure> {
 }
 
 fn match_value(regex: &Regex, captures: &Captures<'_>) -> Value {
-    let group = |index: usize| captures.get(index).map_or(Value::null(Type::String), |group| group.as_str().into());
     let names: Vec<Option<&str>> = regex.capture_names().skip(1).collect();
     match names.first() {
-        None => group(0),
-        Some(None) => Value::tuple((1..=names.len()).map(group)),
+        None => group(captures, 0),
+        Some(None) => Value::tuple((1..=names.len()).map(|index| group(captures, index))),
         Some(Some(_)) => {
-            Value::object(names.iter().enumerate().filter_map(|(index, name)| Some((name.as_ref()?, group(index + 1)))))
+            let names = names.iter().enumerate();
+            Value::object(names.filter_map(|(index, name)| Some((name.as_ref()?, group(captures, index + 1)))))
         }
     }
+}
+
+fn group(captures: &Captures<'_>, index: usize) -> Value {
+    captures.get(index).map_or(Value::null(Type::String), |group| group.as_str().into())
 }
 
 fn regex(call: &Call<'_>) -> Result<Value, Failure> {

@@ -6,7 +6,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Type, Value};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("endswith", endswith).takes(&[string("str"), string("suffix")]).gives(Accepts::Bool).says(
         "Whether a string ends with a suffix.",
         "endswith(\"hello world\", \"world\")",

@@ -6,7 +6,7 @@ use super::{Accepts, Function, function};
 use crate::Failure;
 use crate::cty::{Marks, Number, Type, Value, convert, unify_unsafe};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("chunklist", chunklist)
         .takes(&[parameter("list", Accepts::ListOfAny).marked(), number("size").marked()])
         .gives_type_of(|call| Ok(Type::list(call.arguments[0].ty().clone())))
@@ -58,11 +58,10 @@ fn chunklist(call: &Call<'_>) -> Result<Value, Failure> {
     let size = call.plain(1, &mut marks).as_number().and_then(Number::to_usize);
     let size = size.ok_or_else(|| Failure::of(1, "the size must be a whole number that is not negative"))?;
     let items = list.as_items().unwrap_or_default();
-    let chunk = |chunk: &[Value]| Value::list(Type::Dynamic, chunk.iter().cloned());
     let chunks: Vec<Value> = match size {
         0 if items.is_empty() => Vec::new(),
         0 => vec![list.clone()],
-        size => items.chunks(size).map(chunk).collect(),
+        size => items.chunks(size).map(|chunk| Value::list(Type::Dynamic, chunk.iter().cloned())).collect(),
     };
     Ok(Value::list(list.ty().clone(), chunks).with_marks(&marks))
 }
@@ -200,24 +199,25 @@ fn reverse(call: &Call<'_>) -> Result<Value, Failure> {
 fn slice_bounds(call: &Call<'_>) -> Result<(Option<usize>, Option<usize>), Failure> {
     let list = call.plain(0, &mut Marks::default());
     let length = list.length().as_number().and_then(Number::to_usize);
-    let bound = |index: usize, what: &str| {
-        if !call.arguments[index].is_known() {
-            return Ok(None);
-        }
-        let bound = usize::try_from(call.whole(index)?)
-            .map_err(|_| Failure::of(index, format!("the {what} index must not be negative")))?;
-        if length.is_some_and(|length| bound > length) {
-            return Err(Failure::of(index, format!("the {what} index is beyond the end of the list")));
-        }
-        Ok(Some(bound))
-    };
-    let (start, end) = (bound(1, "start")?, bound(2, "end")?);
+    let (start, end) = (slice_bound(call, 1, "start", length)?, slice_bound(call, 2, "end", length)?);
     if let (Some(start), Some(end)) = (start, end)
         && start > end
     {
         return Err(Failure::of(1, "the start index is greater than the end index"));
     }
     Ok((start, end))
+}
+
+fn slice_bound(call: &Call<'_>, index: usize, what: &str, length: Option<usize>) -> Result<Option<usize>, Failure> {
+    if !call.arguments[index].is_known() {
+        return Ok(None);
+    }
+    let bound = usize::try_from(call.whole(index)?)
+        .map_err(|_| Failure::of(index, format!("the {what} index must not be negative")))?;
+    if length.is_some_and(|length| bound > length) {
+        return Err(Failure::of(index, format!("the {what} index is beyond the end of the list")));
+    }
+    Ok(Some(bound))
 }
 
 fn slice_type(call: &Call<'_>) -> Result<Type, Failure> {

@@ -8,7 +8,7 @@ use crate::cty::{Marks, Type, Value, convert, unify_unsafe};
 
 const SET: Parameter = parameter("set", Accepts::SetOfAny).untyped();
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("setintersection", setintersection)
         .takes(&[parameter("first_set", Accepts::SetOfAny).untyped()])
         .and_any(SET)
@@ -106,8 +106,8 @@ fn setproduct_type(call: &Call<'_>) -> Result<Type, Failure> {
                 (**element).clone()
             }
             Type::List(element) => (**element).clone(),
-            Type::Tuple(own) if own.is_empty() => Type::Dynamic,
-            Type::Tuple(own) => match unify_unsafe(own) {
+            Type::Tuple(types) if types.is_empty() => Type::Dynamic,
+            Type::Tuple(types) => match unify_unsafe(types) {
                 Some(common) => common.ty,
                 None => return Err(Failure::of(index, "the elements must have one type")),
             },
@@ -169,17 +169,17 @@ fn open_product(call: &Call<'_>, sets: &[Value]) -> Value {
     let unknown = Value::unknown(call.ty.clone());
     let mut most = 1;
     for set in sets {
-        let own = match set.ty() {
+        let length = match set.ty() {
             Type::Tuple(elements) => elements.len(),
             _ => match set.range().max_length {
-                Some(own) => own,
+                Some(length) => length,
                 None => return unknown,
             },
         };
-        if own > MOST_OF_ONE || most * own > MOST {
+        if length > MOST_OF_ONE || most * length > MOST {
             return unknown;
         }
-        most *= own;
+        most *= length;
     }
     unknown.refined(|range| range.with_lengths(most.min(1), Some(most)))
 }

@@ -6,7 +6,7 @@ use super::{Accepts, Function, function, graphemes};
 use crate::Failure;
 use crate::cty::{Type, Value};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("chomp", chomp).takes(&[string("str")]).gives(Accepts::String).says(
         "A string without line breaks at its end.",
         "chomp(\"hello\\n\")",

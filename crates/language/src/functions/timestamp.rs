@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A time with its offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Timestamp {
+pub struct Timestamp {
     /// Since 1970 in UTC.
     seconds: i64,
     nanoseconds: u32,
@@ -12,7 +12,7 @@ pub(super) struct Timestamp {
     offset: i64,
 }
 
-pub(super) struct Civil {
+pub struct Civil {
     pub year: i64,
     pub month: u32,
     pub day: u32,
@@ -71,7 +71,7 @@ impl Scanner<'_> {
 }
 
 /// The time of an RFC 3339 text.
-pub(super) fn parse(text: &str) -> Option<Timestamp> {
+pub fn parse(text: &str) -> Option<Timestamp> {
     let mut scanner = Scanner(text);
     let (year, month, day) = date(&mut scanner, 2)?;
     scanner.letter('T')?;
@@ -81,7 +81,7 @@ pub(super) fn parse(text: &str) -> Option<Timestamp> {
 }
 
 /// The times that YAML knows: months, days and so on may have one digit, and the time may be missing.
-pub(super) fn parse_yaml(text: &str) -> Option<Timestamp> {
+pub fn parse_yaml(text: &str) -> Option<Timestamp> {
     let mut scanner = Scanner(text);
     let (year, month, day) = date(&mut scanner, 1)?;
     let midnight = days(year, month, day) * 86_400;
@@ -193,7 +193,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// Nanoseconds of a duration such as `-1h30m` or `1.5s`.
-pub(super) fn parse_duration(text: &str) -> Option<i64> {
+pub fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

@@ -20,7 +20,7 @@ struct Verb {
     source: String,
 }
 
-pub(super) fn formatted(format: &str, arguments: &[Value], scope: &Scope<'_>) -> Result<String, Failure> {
+pub fn formatted(format: &str, arguments: &[Value], scope: &Scope<'_>) -> Result<String, Failure> {
     let mut out = String::new();
     let mut rest = format;
     let (mut next, mut highest) = (1, 0);
@@ -51,6 +51,11 @@ pub(super) fn formatted(format: &str, arguments: &[Value], scope: &Scope<'_>) ->
 
 /// Reads a verb after its `%`.
 fn parse(text: &str, next: usize) -> Result<(Verb, &str), Failure> {
+    try_parse(text, next)
+        .ok_or_else(|| Failure::of(0, format!("the verb that begins with \"%{}\" is invalid", first(text, 8))))
+}
+
+fn try_parse(text: &str, next: usize) -> Option<(Verb, &str)> {
     let mut verb = Verb { argument: next, ..Verb::default() };
     let mut rest = text;
     while let Some(flag) = rest.chars().next() {
@@ -64,22 +69,21 @@ fn parse(text: &str, next: usize) -> Result<(Verb, &str), Failure> {
         }
         rest = &rest[1..];
     }
-    let invalid = || Failure::of(0, format!("the verb that begins with \"%{}\" is invalid", first(text, 8)));
-    verb.width = number(&mut rest, 1).map_err(|()| invalid())?;
+    verb.width = number(&mut rest, 1).ok()?;
     if let Some(after) = rest.strip_prefix('.') {
         rest = after;
-        verb.precision = Some(number(&mut rest, 0).map_err(|()| invalid())?.unwrap_or(0));
+        verb.precision = Some(number(&mut rest, 0).ok()?.unwrap_or(0));
     }
     if let Some(after) = rest.strip_prefix('[') {
         rest = after;
-        verb.argument = number(&mut rest, 1).map_err(|()| invalid())?.ok_or_else(invalid)?;
-        rest = rest.strip_prefix(']').ok_or_else(invalid)?;
+        verb.argument = number(&mut rest, 1).ok()??;
+        rest = rest.strip_prefix(']')?;
     }
-    verb.letter = rest.chars().next().filter(char::is_ascii_alphabetic).ok_or_else(invalid)?;
+    verb.letter = rest.chars().next().filter(char::is_ascii_alphabetic)?;
     rest = &rest[1..];
     verb.source = format!("%{}", &text[..text.len() - rest.len()]);
     // What is padded on the right is never padded with zeros.
-    Ok((verb, rest))
+    Some((verb, rest))
 }
 
 fn first(text: &str, count: usize) -> &str {
@@ -101,22 +105,22 @@ fn append(verb: &Verb, argument: &Value, out: &mut String) -> Result<(), Failure
     if argument.is_null() && verb.letter != 'v' {
         return Err(Failure::of(verb.argument, format!("{} cannot format null", verb.source)));
     }
-    let wanted = |ty: &Type| {
-        convert(argument, ty).map_err(|error| Failure::of(verb.argument, format!("{}: {error}", verb.source)))
-    };
     match verb.letter {
         'v' => out.push_str(&padded(verb, &as_is(verb, argument)?)),
-        't' => out.push_str(if wanted(&Type::Bool)?.as_bool() == Some(true) { "true" } else { "false" }),
+        't' => {
+            let bool = converted(verb, argument, &Type::Bool)?;
+            out.push_str(if bool.as_bool() == Some(true) { "true" } else { "false" });
+        }
         'b' | 'd' | 'o' | 'x' | 'X' => {
-            let number = wanted(&Type::Number)?;
+            let number = converted(verb, argument, &Type::Number)?;
             out.push_str(&integer(verb, number.as_number().unwrap_or(&Number::ZERO))?);
         }
         'e' | 'E' | 'f' | 'g' | 'G' => {
-            let number = wanted(&Type::Number)?;
+            let number = converted(verb, argument, &Type::Number)?;
             out.push_str(&float(verb, number.as_number().unwrap_or(&Number::ZERO)));
         }
         's' | 'q' => {
-            let text = wanted(&Type::String)?;
+            let text = converted(verb, argument, &Type::String)?;
             let text = text.as_str().unwrap_or_default();
             let text = match verb.precision {
                 Some(precision) if precision > 0 => graphemes::part(text, 0, Some(precision)),
@@ -133,6 +137,10 @@ fn append(verb: &Verb, argument: &Value, out: &mut String) -> Result<(), Failure
         other => return Err(Failure::of(0, format!("there is no verb %{other}"))),
     }
     Ok(())
+}
+
+fn converted(verb: &Verb, argument: &Value, ty: &Type) -> Result<Value, Failure> {
+    convert(argument, ty).map_err(|error| Failure::of(verb.argument, format!("{}: {error}", verb.source)))
 }
 
 fn as_is(verb: &Verb, argument: &Value) -> Result<String, Failure> {

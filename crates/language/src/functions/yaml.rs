@@ -10,7 +10,7 @@ use super::{Accepts, Function, function, timestamp, yaml_writer};
 use crate::cty::{Number, Type, Value, convert};
 use crate::{Failure, Scope};
 
-pub(super) const FUNCTIONS: &[Function] = &[
+pub const FUNCTIONS: &[Function] = &[
     function("yamldecode", yamldecode).takes(&[string("src")]).gives_anything().or_null().says(
         "The value that a YAML document describes.",
         "yamldecode(\"hello: world\")",
@@ -184,7 +184,6 @@ fn full(tag: &Tag) -> String {
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Option<Value>, Failure> {
     let tag = tag.map(full);
     let tag = tag.as_deref().map(|tag| tag.strip_prefix(CORE).unwrap_or(tag));
-    let cannot = || invalid(format!("\"{text}\" cannot be read as {}", tag.unwrap_or_default()));
     match tag {
         Some("str") => return Ok(Some(Value::string(text))),
         Some("binary") if super::encodings::base64(text).is_some() => return Ok(Some(Value::string(text))),
@@ -202,14 +201,16 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Option<Va
             return Ok(Some(value));
         }
     }
-    match tag {
-        None if text == "<<" => Ok(None),
-        None => Ok(Some(Value::string(text))),
-        Some("null") => Ok(Some(Value::null(Type::Dynamic))),
-        Some("int" | "float") => {
-            number(&text.replace('_', "")).map(|number| Some(Value::number(number))).ok_or_else(cannot)
-        }
-        _ => Err(cannot()),
+    let value = match tag {
+        None if text == "<<" => return Ok(None),
+        None => Some(Value::string(text)),
+        Some("null") => Some(Value::null(Type::Dynamic)),
+        Some("int" | "float") => number(&text.replace('_', "")).map(Value::number),
+        _ => None,
+    };
+    match value {
+        Some(value) => Ok(Some(value)),
+        None => Err(invalid(format!("\"{text}\" cannot be read as {}", tag.unwrap_or_default()))),
     }
 }
 
@@ -235,12 +236,11 @@ fn number(text: &str) -> Option<Number> {
     if !unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return None;
     }
-    let radix = |digits: &str, radix| i64::from_str_radix(digits, radix).ok().map(Number::from);
     if let Some(digits) = text.strip_prefix("0x") {
-        return radix(digits, 16);
+        return i64::from_str_radix(digits, 16).ok().map(Number::from);
     }
     if let Some(digits) = text.strip_prefix("0o") {
-        return radix(digits, 8);
+        return i64::from_str_radix(digits, 8).ok().map(Number::from);
     }
     if unsigned == "." { None } else { Number::parse(text) }
 }

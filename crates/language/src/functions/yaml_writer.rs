@@ -5,7 +5,7 @@ use crate::cty::{Data, Value};
 /// A line is folded at the first space after this column.
 const WIDTH: usize = 80;
 
-pub(super) fn document(value: &Value) -> String {
+pub fn document(value: &Value) -> String {
     let mut writer = Writer { out: String::new(), column: 0, indent: -2, whitespace: true, indention: true };
     writer.node(value, Place::Root);
     writer.new_line(0);

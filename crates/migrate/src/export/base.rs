@@ -40,14 +40,15 @@ impl Base {
     /// It is not a state.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let parsed = state::parse(text)?;
-        let unreadable = |error: cty::Error| Problem::plain(format!("the state cannot be read: {error}"));
-        let members: BTreeMap<String, &str> = json::members(text).map_err(unreadable)?.into_iter().collect();
-        let texts = json::elements(members.get("resources").copied().unwrap_or("[]")).map_err(unreadable)?;
+        let members = json::members(text).map_err(|error| unreadable(&error))?;
+        let members: BTreeMap<String, &str> = members.into_iter().collect();
+        let texts = json::elements(members.get("resources").copied().unwrap_or("[]"));
+        let texts = texts.map_err(|error| unreadable(&error))?;
         let resources: Vec<(Json, &str)> =
             texts.into_iter().filter_map(|text| Some((serde_json::from_str(text).ok()?, text))).collect();
-        let data = resources.iter().filter(|(one, _)| one["mode"] == "data");
+        let data = resources.iter().filter(|(resource, _)| resource["mode"] == "data");
         let data = data.map(|(_, text)| (*text).to_owned()).collect();
-        let sources = resources.iter().flat_map(|(one, _)| sources(one)).collect();
+        let sources = resources.iter().flat_map(|(resource, _)| sources(resource)).collect();
         let mut objects = BTreeMap::new();
         for resource in parsed.resources {
             for object in &resource.objects {
@@ -60,14 +61,13 @@ impl Base {
                 objects.insert((resource.address.clone(), key, object.deposed), known);
             }
         }
-        let member = |name: &str, default: &str| members.get(name).copied().unwrap_or(default).to_owned();
-        let text = |name: &str| serde_json::from_str::<String>(&member(name, "\"\"")).unwrap_or_default();
+        let written_by = members.get("terraform_version").and_then(|text| serde_json::from_str(text).ok());
         Ok(Self {
             lineage: parsed.lineage,
             serial: parsed.serial,
-            written_by: text("terraform_version"),
+            written_by: written_by.unwrap_or_default(),
             outputs: parsed.outputs,
-            check_results: member("check_results", "null"),
+            check_results: members.get("check_results").copied().unwrap_or("null").to_owned(),
             data,
             sources,
             objects,
@@ -77,7 +77,7 @@ impl Base {
 
 /// The addresses of providers that a resource and its instances name.
 fn sources(resource: &Json) -> Vec<(ProviderSource, String)> {
-    let of_instances = resource["instances"].as_array().into_iter().flatten().map(|one| &one["provider"]);
+    let of_instances = resource["instances"].as_array().into_iter().flatten().map(|instance| &instance["provider"]);
     let texts = std::iter::once(&resource["provider"]).chain(of_instances).filter_map(Json::as_str);
     let written = texts.filter_map(|text| Some(text.split_once("provider[\"")?.1.split_once("\"]")?.0));
     written.filter_map(|text| Some((ProviderSource::parse(text)?, text.to_owned()))).collect()
@@ -89,4 +89,8 @@ impl KnownObject {
         let (known, text) = self.built_in.as_ref()?;
         known.equals_unmarked(value).then_some(text.as_str())
     }
+}
+
+fn unreadable(error: &cty::Error) -> Problem {
+    Problem::plain(format!("the state cannot be read: {error}"))
 }

@@ -1,7 +1,5 @@
 //! The paths of sensitive values in a state.
 
-use std::sync::Arc;
-
 use serde_json::{Value as Json, json};
 
 use cty::Type;
@@ -10,13 +8,13 @@ use model::Value;
 /// Returns the paths of sensitive values. Records do not distinguish maps from objects, but their steps differ in a
 /// state. Without a type, both are written; Terraform and OpenTofu ignore a path that does not exist.
 pub fn paths(value: &Value, ty: Option<&Type>) -> Vec<Json> {
-    let mut found = Vec::new();
-    let Value::Map(entries) = value else { return found };
-    for (key, item) in entries.iter() {
-        let mut at = vec![attribute(key)];
-        collect(item, ty.and_then(|ty| ty.entry(key)), &mut at, &mut found);
+    let mut collector = Collector::default();
+    if let Value::Map(entries) = value {
+        for (key, item) in entries.iter() {
+            collector.collect_at(attribute(key), item, ty.and_then(|ty| ty.entry(key)));
+        }
     }
-    found
+    collector.paths
 }
 
 fn attribute(key: &str) -> Json {
@@ -27,35 +25,46 @@ fn index(key: &str) -> Json {
     json!({"type": "index", "value": {"value": key, "type": "string"}})
 }
 
-fn collect(value: &Value, ty: Option<&Type>, at: &mut Vec<Json>, found: &mut Vec<Json>) {
-    let mut below = |step: Json, item: &Value, ty: Option<&Type>| {
-        at.push(step);
-        collect(item, ty, at, found);
-        at.pop();
-    };
-    match (value, ty) {
-        (Value::Sensitive(_), _) => found.push(Json::Array(at.clone())),
-        (Value::Map(entries), ty) => {
-            let each = |(key, item): (&Arc<str>, &Value)| {
-                let inner = ty.and_then(|ty| ty.entry(key));
-                if !matches!(ty, Some(Type::Map(_))) {
-                    below(attribute(key), item, inner);
+#[derive(Default)]
+struct Collector {
+    /// The steps to the value that is looked at.
+    steps: Vec<Json>,
+    paths: Vec<Json>,
+}
+
+impl Collector {
+    fn collect_at(&mut self, step: Json, value: &Value, ty: Option<&Type>) {
+        self.steps.push(step);
+        self.collect(value, ty);
+        self.steps.pop();
+    }
+
+    fn collect(&mut self, value: &Value, ty: Option<&Type>) {
+        match (value, ty) {
+            (Value::Sensitive(_), _) => self.paths.push(Json::Array(self.steps.clone())),
+            (Value::Map(entries), ty) => {
+                for (key, item) in entries.iter() {
+                    let inner = ty.and_then(|ty| ty.entry(key));
+                    if !matches!(ty, Some(Type::Map(_))) {
+                        self.collect_at(attribute(key), item, inner);
+                    }
+                    if !matches!(ty, Some(Type::Object(_))) {
+                        self.collect_at(index(key), item, inner);
+                    }
                 }
-                if !matches!(ty, Some(Type::Object(_))) {
-                    below(index(key), item, inner);
-                }
-            };
-            entries.iter().for_each(each);
-        }
-        // Terraform marks the whole set.
-        (Value::List(_), Some(Type::Set(_))) if value.has_sensitive() => found.push(Json::Array(at.clone())),
-        (Value::List(items), ty) => {
-            for (place, item) in items.iter().enumerate() {
-                let inner = ty.and_then(|ty| ty.item(place));
-                below(json!({"type": "index", "value": {"value": place, "type": "number"}}), item, inner);
             }
+            // Terraform marks the whole set.
+            (Value::List(_), Some(Type::Set(_))) if value.has_sensitive() => {
+                self.paths.push(Json::Array(self.steps.clone()));
+            }
+            (Value::List(items), ty) => {
+                for (place, item) in items.iter().enumerate() {
+                    let step = json!({"type": "index", "value": {"value": place, "type": "number"}});
+                    self.collect_at(step, item, ty.and_then(|ty| ty.item(place)));
+                }
+            }
+            _ => {}
         }
-        _ => {}
     }
 }
 

@@ -12,6 +12,11 @@ use super::Value;
 pub struct Map(Arc<[(Arc<str>, Value)]>);
 
 impl Map {
+    /// Whether both are the same one in memory.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub fn get(&self, key: &str) -> Option<&Value> {
         let at = self.0.binary_search_by(|(other, _)| (**other).cmp(key)).ok()?;
         Some(&self.0[at].1)

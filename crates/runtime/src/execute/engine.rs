@@ -1,4 +1,5 @@
-//! The engine: drivers, journal, clock, randomness and limits, shared by all steps.
+//! The engine: drivers, journal, clock, randomness and limits, shared by all steps, and the calls of drivers that only
+//! read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,12 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::in_flight::InFlightSteps;
 use super::permits::{Permit, Pool, PoolUsage};
-use super::unsent_calls::UnsentCalls;
+use super::recover::UnsentCalls;
 use crate::execute::Journal;
 use drivers::hook::{HookRunner, NoHooks};
 use drivers::{CallContext, Driver, Registry};
 use engine::load::Instance;
-use model::{Address, Holder, ProviderUse, Quota, Schema, Value};
+use model::{
+    Address, Diagnostics, DriverError, Holder, PlanRequest, PlanResponse, ProviderUse, Quota, Schema, Value, has_errors,
+};
 use process::{Clock, Random, Threads, lock};
 
 /// The limits of a process.
@@ -80,8 +83,13 @@ impl Pools {
             by_configuration.retain(|_, pool| Arc::strong_count(pool) > 1);
         }
         let key = (Arc::clone(namespace), used.provider.name.clone(), used.digest.clone());
-        let pool = || Pool::exclusive((used.provider.max_calls as usize).max(1));
-        Arc::clone(by_configuration.entry(key).or_insert_with(pool))
+        let pool =
+            by_configuration.entry(key).or_insert_with(|| Pool::exclusive((used.provider.max_calls as usize).max(1)));
+        Arc::clone(pool)
+    }
+
+    fn for_driver(&self, driver: &Arc<dyn Driver>) -> Option<&Arc<Pool>> {
+        self.by_driver.iter().find(|(limited, _)| Arc::ptr_eq(driver, limited)).map(|(_, pool)| pool)
     }
 }
 
@@ -144,9 +152,7 @@ impl Engine {
     /// The pools from which a call of this type needs a permit, the most contended ones last.
     pub(crate) fn pools(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Pool>> {
         let configuration = used.map(|used| self.pools.for_configuration(namespace, used));
-        let driver = self.drivers.get(type_name);
-        let own = |(other, _): &&(Arc<dyn Driver>, Arc<Pool>)| driver.is_some_and(|driver| Arc::ptr_eq(driver, other));
-        let driver_pool = self.pools.by_driver.iter().find(own).map(|(_, pool)| pool);
+        let driver_pool = self.drivers.get(type_name).and_then(|driver| self.pools.for_driver(driver));
         configuration
             .into_iter()
             .chain(driver_pool.into_iter().chain(std::iter::once(&self.pools.total)).cloned())
@@ -210,6 +216,53 @@ pub(crate) fn service_account<'a>(instance: Option<&'a Instance>, recorded: &'a 
     instance.map_or(recorded, |instance| &instance.service_account)
 }
 
+/// Validates a configuration, and plans it when validation finds no error.
+pub(crate) async fn validate_and_plan(
+    driver: &dyn Driver,
+    context: &CallContext,
+    request: PlanRequest,
+) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
+    let written = request.ignored.as_ref().map_or(&request.config, |ignored| &ignored.written);
+    match driver.validate(context, written).await {
+        Err(error) => (Vec::new(), Err(error)),
+        Ok(found) if has_errors(&found) => (found, Ok(None)),
+        Ok(found) => {
+            let answer = driver.plan(context, request).await;
+            (with_warnings(found, context), answer.map(Some))
+        }
+    }
+}
+
+/// Validates the configuration of a data source. When validation finds no error, reads the data source if `read` is
+/// set, and otherwise returns its expected value.
+pub(crate) async fn read_data(
+    driver: &dyn Driver,
+    context: &CallContext,
+    config: &Value,
+    read: bool,
+) -> (Diagnostics, Result<Option<Value>, DriverError>) {
+    let planned = async {
+        let sources = driver.sources(context)?;
+        Ok((sources, sources.plan_data(context, config).await?))
+    };
+    match planned.await {
+        Err(error) => (Vec::new(), Err(error)),
+        Ok((_, (found, _))) if has_errors(&found) => (found, Ok(None)),
+        Ok((sources, (found, expected))) => {
+            let value = if read { sources.read_data(context, config).await } else { Ok(expected) };
+            (with_warnings(found, context), value.map(Some))
+        }
+    }
+}
+
+/// Adds the warnings of the calls. Providers built with SDKv2 repeat those of the validation.
+fn with_warnings(mut found: Diagnostics, context: &CallContext) -> Diagnostics {
+    let mut warnings = context.warnings.take();
+    warnings.retain(|warning| !found.contains(warning));
+    found.extend(warnings);
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,19 +280,21 @@ mod tests {
         let limits = Limits::default();
         let engine = Engine::new(drivers, journal, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
         let shop: Arc<str> = "shop".into();
-        let own = |type_name: &str| engine.pools(&shop, type_name, None).first().map(Arc::as_ptr);
+        let first_pool = |type_name: &str| engine.pools(&shop, type_name, None).first().map(Arc::as_ptr);
         assert_eq!(engine.pools(&shop, "cloud_disk", None).len(), 2);
-        assert_eq!(own("cloud_disk"), own("cloud_network"));
-        assert_ne!(own("cloud_disk"), own("other"));
+        assert_eq!(first_pool("cloud_disk"), first_pool("cloud_network"));
+        assert_ne!(first_pool("cloud_disk"), first_pool("other"));
         assert_eq!(engine.pools(&shop, "unknown", None).len(), 1);
         let provider = serde_json::json!({"name": "far", "source": "registry.opentofu.org/acme/far", "maxCalls": 2});
         let provider: Arc<model::Provider> = Arc::new(serde_json::from_value(provider).unwrap());
-        let used = |text: &str| ProviderUse::new("far".into(), Arc::clone(&provider), text.into());
-        let of = |namespace: &Arc<str>, text: &str| engine.pools(namespace, "far_thing", Some(&used(text)));
-        let first = of(&shop, "a");
+        let pools = |namespace: &Arc<str>, text: &str| {
+            let used = ProviderUse::new("far".into(), Arc::clone(&provider), text.into());
+            engine.pools(namespace, "far_thing", Some(&used))
+        };
+        let first = pools(&shop, "a");
         assert_eq!(first.len(), 2);
-        assert!(Arc::ptr_eq(&first[0], &of(&shop, "a")[0]));
-        assert!(!Arc::ptr_eq(&first[0], &of(&shop, "b")[0]));
-        assert!(!Arc::ptr_eq(&first[0], &of(&"other".into(), "a")[0]), "no two namespaces share a limit");
+        assert!(Arc::ptr_eq(&first[0], &pools(&shop, "a")[0]));
+        assert!(!Arc::ptr_eq(&first[0], &pools(&shop, "b")[0]));
+        assert!(!Arc::ptr_eq(&first[0], &pools(&"other".into(), "a")[0]), "no two namespaces share a limit");
     }
 }

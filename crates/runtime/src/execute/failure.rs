@@ -77,7 +77,7 @@ impl From<JournalError> for Failure {
 }
 
 /// Drivers return paths relative to `spec.config`; users see paths from `spec`.
-pub(super) fn below_config(path: &Path) -> Path {
+pub(crate) fn below_config(path: &Path) -> Path {
     let mut full = Path::default().name("spec").name("config");
     full.0.extend(path.0.iter().cloned());
     full
@@ -85,12 +85,14 @@ pub(super) fn below_config(path: &Path) -> Path {
 
 /// Adds the address and the full path to the warnings of calls about an object.
 pub(crate) fn with_address(address: &Address, warnings: Diagnostics) -> Diagnostics {
-    let of_object = |warning: Diagnostic| Diagnostic {
-        path: warning.path.as_ref().map(below_config),
-        address: Some(address.clone()),
-        ..warning
-    };
-    warnings.into_iter().map(of_object).collect()
+    warnings
+        .into_iter()
+        .map(|warning| Diagnostic {
+            path: warning.path.as_ref().map(below_config),
+            address: Some(address.clone()),
+            ..warning
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -109,9 +109,9 @@ impl InFlightSteps {
     }
 
     fn send(&self, record: &Record, news: impl FnOnce(&mut Permit) -> StepUpdate) {
-        let mut all = lock(&self.0);
+        let mut entries = lock(&self.0);
         // Recovery and other writers have no running step.
-        let Some(entry) = all.get_mut(&(Arc::clone(&record.namespace), record.address.clone())) else { return };
+        let Some(entry) = entries.get_mut(&(Arc::clone(&record.namespace), record.address.clone())) else { return };
         let news = news(&mut entry.permit);
         // The receiver may already be dropped.
         let _ = entry.run.send((entry.step.clone(), news));

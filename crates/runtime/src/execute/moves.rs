@@ -30,36 +30,36 @@ pub async fn apply_moves(journal: &dyn Journal, recorded: &mut Recorded, moves: 
 /// As [`apply_moves`].
 pub async fn prepare_moves(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
     let before = recorded.clone();
-    for one in round.iter().filter(|one| !one.reverted) {
-        let Some(base) = recorded.get(&one.from).cloned() else { continue };
+    for moved in round.iter().filter(|moved| !moved.reverted) {
+        let Some(base) = recorded.get(&moved.from).cloned() else { continue };
         let record = base.record.clone();
-        if let Some(conversion) = one.conversion.as_ref().filter(|conversion| conversion.before != record) {
+        if let Some(conversion) = moved.conversion.as_ref().filter(|conversion| conversion.before != record) {
             // The driver converted an older version of the record.
             return Err(JournalError::Conflict { address: conversion.before.address.clone() });
         }
-        if one.from == one.to {
-            claim(journal, recorded, moved_record(&record, one)).await?;
+        if moved.from == moved.to {
+            claim(journal, recorded, moved_record(&record, moved)).await?;
             continue;
         }
         // The new type is written first, so that a process that finds the record after a crash need not convert it
         // again, and finds the object under the type that its driver has converted it to.
-        let record = one.conversion.as_ref().map_or(record, |conversion| conversion.after.clone());
-        let there = recorded.get(&one.to).map(|stored| stored.record.clone()).filter(|there| there.has_objects());
+        let record = moved.conversion.as_ref().map_or(record, |conversion| conversion.after.clone());
+        let there = recorded.get(&moved.to).map(|stored| stored.record.clone()).filter(|there| there.has_objects());
         if there.as_ref().is_some_and(|there| !is_copy(&record, there)) {
             // Of two objects at one address, one would be lost.
-            return Err(JournalError::Conflict { address: one.to.clone() });
+            return Err(JournalError::Conflict { address: moved.to.clone() });
         }
         let cut = record.moving_to.is_some();
         if !cut {
-            let leaving = Record { moving_to: Some(Box::new(one.to.clone())), ..Record::clone(&record) };
+            let leaving = Record { moving_to: Some(Box::new(moved.to.clone())), ..Record::clone(&record) };
             write(journal, recorded, leaving, base).await?;
         }
         match there {
-            None => claim(journal, recorded, moved_record(&record, one)).await?,
+            None => claim(journal, recorded, moved_record(&record, moved)).await?,
             // A crash may have occurred between the write of the record and the update of its Resource, which may have been
             // created again since.
-            Some(there) if cut && !one.uid.is_empty() => {
-                claim(journal, recorded, Record { uid: one.uid.clone(), ..Record::clone(&there) }).await?;
+            Some(there) if cut && !moved.uid.is_empty() => {
+                claim(journal, recorded, Record { uid: moved.uid.clone(), ..Record::clone(&there) }).await?;
             }
             Some(_) => {}
         }
@@ -85,14 +85,14 @@ pub async fn conclude_moves(
     recorded: &mut Recorded,
     round: &[Move],
 ) -> Result<(), JournalError> {
-    for one in round.iter().filter(|one| one.from != one.to) {
-        let leaves = if one.reverted { &one.to } else { &one.from };
-        let goes = !one.reverted || has_arrived(one, recorded);
+    for moved in round.iter().filter(|moved| moved.from != moved.to) {
+        let leaves = if moved.reverted { &moved.to } else { &moved.from };
+        let goes = !moved.reverted || has_arrived(moved, recorded);
         if let Some(base) = recorded.get(leaves).cloned().filter(|_| goes) {
             journal.erase(base).await?;
             recorded.remove(leaves);
         }
-        if let Some(base) = recorded.get(&one.from).cloned().filter(|_| one.reverted) {
+        if let Some(base) = recorded.get(&moved.from).cloned().filter(|_| moved.reverted) {
             write(journal, recorded, Record { moving_to: None, ..Record::clone(&base.record) }, base).await?;
         }
     }

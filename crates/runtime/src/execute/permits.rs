@@ -105,8 +105,8 @@ impl Drop for PoolPermit {
 
 impl PoolState {
     fn allows(&self, is_shared: bool, namespace: &str) -> bool {
-        let own = self.taken.get(namespace).copied().unwrap_or_default();
-        self.free > 0 && (!is_shared || own == 0 || own < self.free)
+        let taken = self.taken.get(namespace).copied().unwrap_or_default();
+        self.free > 0 && (!is_shared || taken == 0 || taken < self.free)
     }
 
     fn take(&mut self, namespace: &Arc<str>) {
@@ -116,9 +116,9 @@ impl PoolState {
 
     fn put_back(&mut self, namespace: &str) {
         self.free += 1;
-        if let Some(own) = self.taken.get_mut(namespace) {
-            *own -= 1;
-            if *own == 0 {
+        if let Some(taken) = self.taken.get_mut(namespace) {
+            *taken -= 1;
+            if *taken == 0 {
                 self.taken.remove(namespace);
             }
         }

@@ -15,7 +15,7 @@ use model::{Address, DriverError, ErrorKind, Reason, Record, Recorded, Stored, V
 
 /// Removes every copy of a record whose object is destroyed. In a cluster, the garbage collector removes the copies
 /// that the account may not delete.
-pub(super) async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(), Failure> {
+pub async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(), Failure> {
     let copies = std::mem::take(&mut record.published);
     let mut first_error = None;
     for copy in copies {
@@ -87,25 +87,28 @@ pub(crate) async fn has_drifted(engine: &Engine, record: &Record) -> bool {
         let context = context(engine, record, None, &copy.service_account);
         let copy_target = CopyTarget { context: &context, owner: owner(record), target: &copy.target, uid: &copy.uid };
         // A copy that cannot be read is not known to have drifted.
-        let Ok(found) = publisher.read(copy_target).await else { continue };
-        let as_written = |texts: &StringData| match &copy.data {
-            // Other clients may have added keys.
-            Value::Map(data) => data.iter().all(|(key, text)| texts.get(key).map(AsRef::as_ref) == text.as_str()),
-            _ => false,
-        };
-        if !found.is_some_and(|texts| as_written(&texts)) {
+        let Ok(texts) = publisher.read(copy_target).await else { continue };
+        if !texts.is_some_and(|texts| contains_all(&texts, &copy.data)) {
             return true;
         }
     }
     false
 }
 
+/// Whether a copy holds the data that Purlin wrote. Other clients may have added keys.
+fn contains_all(texts: &StringData, written: &Value) -> bool {
+    match written {
+        Value::Map(data) => data.iter().all(|(key, text)| texts.get(key).map(AsRef::as_ref) == text.as_str()),
+        _ => false,
+    }
+}
+
 /// The owner reference of the copies.
-pub(super) fn owner(record: &Record) -> [&str; 3] {
+pub fn owner(record: &Record) -> [&str; 3] {
     [api::API_VERSION, api::KIND, &record.uid]
 }
 
-pub(super) fn publisher(engine: &Engine) -> Result<&Arc<dyn Publisher>, DriverError> {
+pub fn publisher(engine: &Engine) -> Result<&Arc<dyn Publisher>, DriverError> {
     engine.drivers.publisher().ok_or_else(|| DriverError {
         kind: ErrorKind::Terminal,
         message: "publishing is not available here".to_owned(),
@@ -114,7 +117,7 @@ pub(super) fn publisher(engine: &Engine) -> Result<&Arc<dyn Publisher>, DriverEr
     })
 }
 
-pub(super) fn context(
+pub fn context(
     engine: &Engine,
     record: &Record,
     instance: Option<&Instance>,
@@ -132,7 +135,7 @@ pub(super) fn context(
     engine.call_context(&call, timeouts.read)
 }
 
-pub(super) fn failure(error: DriverError) -> Failure {
+pub fn failure(error: DriverError) -> Failure {
     let conflict = error.kind == ErrorKind::AlreadyExists;
     let failure = Failure::from(error);
     if conflict { Failure { reason: Reason::PublishConflict, ..failure } } else { failure }

@@ -4,7 +4,8 @@ mod create;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -24,6 +25,7 @@ use model::{
     ChangeOutcome, Diagnostics, DriverError, ImportRequest, Intent, Operation, Reason, Record, RecordedObject,
     Resolution, Stored, Value,
 };
+use process::lock;
 
 /// The delay before recovery is retried after a failed call.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -31,6 +33,9 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 const HOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay after a call was forbidden, because an administrator must grant a permission first.
 const FORBIDDEN_RETRY_DELAY: Duration = Duration::from_mins(1);
+
+/// How many unsent calls are kept: about 10 MB. Without the earlier ones, recovery handles them as possibly sent.
+const UNSENT_CALLS: usize = 100_000;
 
 /// The state of the process that wrote an open intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,10 +137,11 @@ fn create_action<'a>(
 /// the intent of a first create for exactly this Resource, and the Resource has no annotation, then no call was made. Its
 /// finalizer proves nothing: the Resource can have it from the beginning. Local state files have no such proof.
 fn is_unclaimed_first_create(record: &Record, intent: &Intent, instance: Option<&Instance>) -> bool {
-    let unclaimed = |instance: &Instance| {
-        !instance.uid.is_empty() && instance.uid == record.uid && instance.record_annotation != instance.uid
-    };
-    !record.has_objects() && intent.epoch == 1 && instance.is_some_and(unclaimed)
+    !record.has_objects()
+        && intent.epoch == 1
+        && instance.is_some_and(|instance| {
+            !instance.uid.is_empty() && instance.uid == record.uid && instance.record_annotation != instance.uid
+        })
 }
 
 /// Whether the Resource of a record does not exist. Either it never had the finalizer and no call was made, or a user
@@ -224,7 +230,7 @@ impl Attempt<'_> {
             }
             RecoveryAction::NeverSent => self.revert().await,
             RecoveryAction::RepeatCreate(finder) => match self.take_over(self.timeouts().create).await {
-                Ok(own) => self.with(&own).repeat_create(finder).await,
+                Ok(taken) => self.with(&taken).repeat_create(finder).await,
                 Err(failure) => self.retry_later(&failure),
             },
             RecoveryAction::Find(finder) => self.find_created(finder).await,
@@ -234,7 +240,7 @@ impl Attempt<'_> {
             RecoveryAction::HooksInterrupted => self.close(Resolution::Hooks).await,
             RecoveryAction::ReadUpdated => self.read_updated().await,
             RecoveryAction::FinishDestroy => match self.take_over(self.timeouts().delete).await {
-                Ok(own) => self.with(&own).finish_destroy().await,
+                Ok(taken) => self.with(&taken).finish_destroy().await,
                 Err(failure) => self.retry_later(&failure),
             },
             RecoveryAction::ReadDestroyed => self.read_destroyed().await,
@@ -266,17 +272,17 @@ impl Attempt<'_> {
             return Ok(self.stored.clone());
         }
         let (holder, deadline) = (engine.holder.clone(), after(now, limit));
-        let own = Intent { holder, started: now, deadline, ..intent.clone() };
-        let record = Arc::new(Record { intent: Some(Box::new(own)), ..self.stored.record.as_ref().clone() });
+        let intent = Intent { holder, started: now, deadline, ..intent.clone() };
+        let record = Arc::new(Record { intent: Some(Box::new(intent)), ..self.stored.record.as_ref().clone() });
         let version = engine.journal.take_over(Arc::clone(&record), self.stored.version).await?;
         Ok(Stored { record, version })
     }
 
     /// The attempt after `take_over`.
-    fn with<'b>(&'b self, own: &'b Stored) -> Attempt<'b> {
-        let intent = own.record.intent.as_deref().unwrap_or(self.intent);
+    fn with<'b>(&'b self, taken: &'b Stored) -> Attempt<'b> {
+        let intent = taken.record.intent.as_deref().unwrap_or(self.intent);
         let (engine, instance, driver, warnings) = (self.engine, self.instance, self.driver, self.warnings.clone());
-        Attempt { engine, stored: own, intent, instance, driver, warnings }
+        Attempt { engine, stored: taken, intent, instance, driver, warnings }
     }
 
     /// The time limit of a call, after `take_over`.
@@ -358,7 +364,7 @@ impl Attempt<'_> {
         }
         // The hooks had a time limit of their own.
         match self.take_over(self.timeouts().delete).await {
-            Ok(own) => self.with(&own).destroy_again(object, removed).await,
+            Ok(taken) => self.with(&taken).destroy_again(object, removed).await,
             Err(failure) => self.retry_later(&failure),
         }
     }
@@ -511,5 +517,40 @@ impl Attempt<'_> {
         let context = self.engine.call_context(&call, timeout);
         let (operation_id, warnings) = (Arc::clone(&self.intent.operation_id), self.warnings.clone());
         CallContext { operation_id, warnings, ..context }
+    }
+}
+
+/// Operations of this process whose calls were not sent because the write of their intent failed. The store may have
+/// accepted such an intent although the response was lost, and may accept it long after: also when a later operation of
+/// the object has ended and its record was removed. Recovery checks this list, so that it needs neither a lookup nor a
+/// decision of the user for a call that was never sent.
+#[derive(Debug, Default)]
+pub(crate) struct UnsentCalls(Mutex<Ids>);
+
+#[derive(Debug, Default)]
+struct Ids {
+    all: BTreeSet<Arc<str>>,
+    /// The earliest first.
+    order: VecDeque<Arc<str>>,
+}
+
+impl UnsentCalls {
+    /// Adds the operation of the record's intent: the intent may be durable, but its call was not sent.
+    pub fn add(&self, record: &Record) {
+        let Some(intent) = &record.intent else { return };
+        let mut ids = lock(&self.0);
+        if ids.all.insert(Arc::clone(&intent.operation_id)) {
+            ids.order.push_back(Arc::clone(&intent.operation_id));
+        }
+        if ids.order.len() > UNSENT_CALLS
+            && let Some(earliest) = ids.order.pop_front()
+        {
+            ids.all.remove(&earliest);
+        }
+    }
+
+    /// Whether the call of the record's open intent was not sent.
+    pub fn contains(&self, record: &Record) -> bool {
+        record.intent.as_ref().is_some_and(|intent| lock(&self.0).all.contains(&intent.operation_id))
     }
 }

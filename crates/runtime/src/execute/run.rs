@@ -1,12 +1,13 @@
-//! A run: a schedule and the workers that execute it, owned by one task.
+//! A run: a schedule and the workers that execute it, owned by one task, and what it reports.
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::schedule::{Schedule, StepEvent};
-use super::worker_command::WorkerCommand;
-use super::workers::{WorkerEvent, Workers};
-use crate::execute::{DesiredDigests, Engine, Progress};
-use model::Recorded;
+use super::workers::{WorkerCommand, WorkerEvent, Workers};
+use crate::execute::{DesiredDigests, Engine, HookNote};
+use model::{Diagnostic, Reason, Recorded, Step};
 
 /// Executes plans whose desired state does not change during the run.
 pub struct Run {
@@ -64,4 +65,52 @@ impl Run {
     pub fn workers(&self) -> &Workers {
         &self.workers
     }
+}
+
+/// A progress event, the only source for the CLI, status, Kubernetes events and metrics.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    pub step: Step,
+    pub at: Timestamp,
+    pub kind: ProgressKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum ProgressKind {
+    Started,
+    /// A hook of the step ended. The step has not ended yet.
+    Hook(HookNote),
+    /// The driver warned about the step. The step has not ended yet.
+    Warning(Diagnostic),
+    /// The step is still running; the diagnostic says why.
+    Delayed(Diagnostic),
+    Finished,
+    Failed {
+        reason: Reason,
+        /// One line, without sensitive values.
+        message: String,
+        /// Whether a retry may help.
+        retryable: bool,
+    },
+    /// The step did nothing because the desired state has changed. The next plan decides about the object.
+    Superseded,
+    /// The step was interrupted while it waited for the object to become ready. The next plan continues the wait.
+    WaitInterrupted,
+    /// The step did not start.
+    Skipped {
+        /// The failed step that is the cause; `None` after a shutdown.
+        because_of: Option<Step>,
+    },
+}
+
+/// Counts of steps by outcome. Finished record, forget and read steps are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Summary {
+    /// The objects that existed before. Their steps are counted too.
+    pub imported: usize,
+    pub created: usize,
+    pub updated: usize,
+    pub destroyed: usize,
+    pub failed: usize,
+    pub skipped: usize,
 }

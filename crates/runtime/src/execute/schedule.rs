@@ -13,17 +13,16 @@ use petgraph::graph::NodeIndex;
 use self::batch::Batch;
 use self::batches::Batches;
 use super::failure::Failure;
-use super::in_flight::StepUpdate;
+use super::in_flight::{Delay, StepUpdate};
 use super::permits::{Permit, Permits};
 use super::step::{RecordEffect, StepEnd};
-use super::step_quota::{StepLimit, StepQuota};
-use super::worker_command::WorkerCommand;
+use super::workers::WorkerCommand;
 use crate::execute::ProgressKind;
 use engine::graph::{ActionGraph, Outcome};
-use engine::load::{Config, Instance};
+use engine::load::Config;
 use engine::plan::{Plan, RunningStep};
 use model::{
-    Address, Diagnostic, Drift, Operation, ReadResult, Recorded, RecordedObject, Severity, Step, Stored, Value,
+    Address, Diagnostic, Drift, Operation, ReadResult, Reason, Recorded, RecordedObject, Severity, Step, Stored, Value,
 };
 
 /// Walks action graphs. Graphs of separate components run at the same time.
@@ -37,6 +36,9 @@ pub struct Schedule {
     /// Steps whose dependencies have ended, waiting for a permit or for another step of their object.
     ready: VecDeque<(u64, NodeIndex)>,
     running: BTreeMap<Step, Running>,
+    /// The identities that objects take, by hash, each with the last object whose step has begun to take it. The plans of
+    /// separate components know nothing of each other, and each finds the identity free.
+    taken: BTreeMap<u64, Address>,
     /// Ready steps that a quota delays, each with its limit, as reported.
     delayed: BTreeMap<Step, StepLimit>,
     events: VecDeque<StepEvent>,
@@ -48,11 +50,12 @@ pub struct Schedule {
 }
 
 /// A new plan to execute. All fields were computed from the same state.
+#[derive(Debug)]
 pub struct Adoption {
     pub scope: BTreeSet<Address>,
     pub config: Arc<Config>,
     pub plan: Plan,
-    pub graph: ActionGraph,
+    pub graph: Arc<ActionGraph>,
     pub namespace: Value,
     /// The steps that were running at the time of planning.
     pub running: Vec<RunningStep>,
@@ -96,6 +99,42 @@ pub struct StepEvent {
 /// The set of running steps has changed since planning: plan again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StalePlan;
+
+/// The limit that a step waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepLimit {
+    /// The number of steps in a minute.
+    Rate,
+    /// The size of all records.
+    RecordBytes,
+}
+
+/// The limits of a namespace at one moment, which delay creates, updates and replacements. Destroys, recoveries and the
+/// recording of results never wait for them.
+pub trait StepQuota {
+    /// The limit because of which a limited step must not start now. `before`: how many limited steps start before it.
+    /// It is asked for every waiting step in every turn, so it must be cheap.
+    fn limit(&self, before: usize) -> Option<StepLimit>;
+
+    /// Why the step waits for that limit, and until when.
+    fn delay(&self, limit: StepLimit, before: usize) -> Delay;
+
+    /// A limited step starts.
+    fn started(&mut self);
+}
+
+/// There is no limit.
+impl StepQuota for () {
+    fn limit(&self, _before: usize) -> Option<StepLimit> {
+        None
+    }
+
+    fn delay(&self, _limit: StepLimit, _before: usize) -> Delay {
+        Delay::new(Reason::QuotaExceeded, String::new())
+    }
+
+    fn started(&mut self) {}
+}
 
 /// The known values of all objects and data sources.
 #[derive(Clone, Copy)]
@@ -163,7 +202,7 @@ impl Schedule {
     /// Returns all objects of every running graph that contains an object of these names. A new plan of the names must
     /// cover them all. Only the graph may know the instances of a Resource.
     pub fn touching(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
-        self.batches.of_names(names).flat_map(|batch| &batch.scope)
+        self.batches.of_names(names).flat_map(batch::Batch::scope)
     }
 
     /// Returns the running steps of the selected objects; a new plan treats them as fixed.
@@ -252,7 +291,8 @@ impl Schedule {
     ///
     /// # Errors
     /// `StalePlan` when a step has ended since planning; nothing changes then.
-    pub fn adopt(&mut self, adoption: Adoption) -> Result<(), StalePlan> {
+    pub fn adopt(&mut self, adoption: impl Into<Arc<Adoption>>) -> Result<(), StalePlan> {
+        let adoption = adoption.into();
         let planned_around: BTreeSet<&Step> = adoption.running.iter().map(|running| &running.step).collect();
         let now = self.running.values().map(|running| &running.planning_step);
         let now: BTreeSet<&Step> = now.filter(|step| adoption.scope.contains(&step.address)).collect();
@@ -264,11 +304,11 @@ impl Schedule {
         for address in adoption.scope.iter().filter(|address| address.is_data()) {
             self.readings.remove(address);
         }
-        self.readings.extend(adoption.plan.readings.iter().map(|(address, read)| (address.clone(), Arc::clone(read))));
+        self.readings.extend(adoption.plan.readings());
         let (batch, ready) = Batch::start(adoption);
         let (id, batch) = self.batches.add(batch);
         for (step, running) in &mut self.running {
-            if batch.scope.contains(&step.address) {
+            if batch.scope().contains(&step.address) {
                 running.batch = batch.running(&running.planning_step).map(|node| (id, node));
                 if running.batch.is_some() {
                     running.known_as.clone_from(&running.planning_step);
@@ -319,7 +359,10 @@ impl Schedule {
             let step = batch.step(node);
             let is_latest_desired = !step.is_destructive() || is_latest(&step.address.name, batch.desired_digest(step));
             let is_outdated = !is_latest_desired || batch.outdated.contains(&step.address);
-            if is_outdated || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+            // The driver finds the identity taken when the other object has it, before anything is destroyed for it.
+            let identity = batch.identity(step);
+            let is_taken = identity.is_some_and(|identity| self.is_taken(identity, &step.address));
+            if is_outdated || is_taken || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
                 waiting.push_back((id, node));
                 continue;
             }
@@ -338,6 +381,7 @@ impl Schedule {
             }
             match permits.try_take(batch.type_name(step), batch.provider(step, records)) {
                 Some(permit) => {
+                    self.taken.extend(identity.map(|identity| (identity, step.address.clone())));
                     if is_limited {
                         quota.started();
                         self.delayed.remove(step);
@@ -354,6 +398,12 @@ impl Schedule {
         // Usually only few of a long queue were looked at.
         waiting.into_iter().rev().for_each(|waiting| self.ready.push_front(waiting));
         commands
+    }
+
+    /// Whether another object is about to have an identity: its step runs, or it is replaced and its new object comes later.
+    fn is_taken(&self, identity: u64, address: &Address) -> bool {
+        let Some(other) = self.taken.get(&identity).filter(|other| *other != address) else { return false };
+        self.is_running(other) || self.batches.of(other).is_some_and(|batch| batch.takes(other, identity))
     }
 
     /// Cancels the plans that touch these objects. Running steps continue.
@@ -464,6 +514,11 @@ impl Schedule {
         let StepEnd { step, effect, failure, notes, warnings } = end;
         let running = self.running.remove(&step);
         let step = running.as_ref().map_or(step, |running| running.known_as.clone());
+        // After the destroy of a replacement, the new object is still to come.
+        let is_destroyed = matches!(effect, RecordEffect::Written(_) | RecordEffect::Erased) && failure.is_none();
+        if !(step.operation.removes() && is_destroyed) {
+            self.taken.retain(|_, taker| *taker != step.address);
+        }
         for note in notes {
             self.push(step.clone(), ProgressKind::Hook(note));
         }
@@ -511,6 +566,7 @@ impl Schedule {
         let Some(batch) = self.batches.get_mut(id) else { return };
         let (ready, skipped) = batch.finish(node, outcome);
         for (step, cause) in skipped {
+            self.taken.retain(|_, address| *address != step.address);
             self.push(step, ProgressKind::Skipped { because_of: Some(cause) });
         }
         self.enqueue(id, ready);
@@ -530,9 +586,4 @@ impl Schedule {
     fn push_end(&mut self, step: Step, kind: ProgressKind, written: Written) {
         self.events.push_back(StepEvent { step, kind, written });
     }
-}
-
-/// The instance at an address, if its Resource exists.
-fn instance<'a>(config: &'a Config, address: &Address) -> Option<&'a Arc<Instance>> {
-    config.instances.get(address)
 }

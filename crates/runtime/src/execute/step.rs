@@ -12,6 +12,7 @@ mod ready;
 mod update;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use tokio::sync::watch;
 use super::engine::{Call, after, service_account};
 use super::in_flight::Delay;
 use crate::execute::failure::{Failure, below_config, with_address};
-use crate::execute::{DesiredDigests, Engine, HookNote, JournalError};
+use crate::execute::{Engine, HookNote, JournalError};
 use drivers::{ApplyResponse, CallContext, Driver, Warnings};
 use engine::load::expression::Scope;
 use engine::load::{Instance, Timeouts};
@@ -98,6 +99,33 @@ impl std::ops::Deref for StepTask {
     }
 }
 
+/// Returns the digest of the latest known desired state of a Resource.
+type Latest = dyn Fn(&str) -> u64 + Send + Sync;
+
+/// The latest desired states of a namespace. A step that destroys or replaces an object compares them right before its
+/// intent, because the desired state may have changed during planning or while the step waited.
+#[derive(Clone, Default)]
+pub struct DesiredDigests(Option<Arc<Latest>>);
+
+impl DesiredDigests {
+    /// Desired states that can change while a plan is executed. `latest` is called for each step, so it must be cheap.
+    pub fn live(latest: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(latest)))
+    }
+
+    /// Whether the desired state of this Resource is still the planned one. Always true for plans that are executed
+    /// without changes, as by `purlin apply`.
+    pub fn is_latest(&self, name: &str, planned: Option<u64>) -> bool {
+        self.0.as_ref().is_none_or(|latest| planned == Some(latest(name)))
+    }
+}
+
+impl fmt::Debug for DesiredDigests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "DesiredDigests(live)" } else { "DesiredDigests(fixed)" })
+    }
+}
+
 /// The result of a step.
 #[derive(Debug)]
 pub struct StepEnd {
@@ -141,6 +169,10 @@ impl Scope for StepScope {
 
     fn namespace(&self) -> Value {
         self.namespace.clone()
+    }
+
+    fn is_final(&self) -> bool {
+        true
     }
 }
 
@@ -216,7 +248,8 @@ impl StepTask {
 
     /// Handles the diagnostics of a plan or read: adds warnings to the result of the step, and returns the first error.
     fn add_diagnostics(&self, found: Diagnostics) -> Result<(), Failure> {
-        let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.severity == Severity::Error);
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|diagnostic| diagnostic.severity == Severity::Error);
         warnings.into_iter().for_each(|warning| self.warnings.add(warning));
         let Some(problem) = errors.into_iter().next() else { return Ok(()) };
         let path = problem.path.as_ref().map(below_config);
@@ -241,8 +274,10 @@ impl StepTask {
     }
 
     fn driver(&self) -> Result<&Arc<dyn Driver>, Failure> {
-        let missing = || Failure::internal(format!("no driver serves the type `{}`", self.type_name));
-        self.engine.drivers.get(&self.type_name).ok_or_else(missing)
+        self.engine
+            .drivers
+            .get(&self.type_name)
+            .ok_or_else(|| Failure::internal(format!("no driver serves the type `{}`", self.type_name)))
     }
 
     /// Evaluates expressions of the object. Other tasks continue if this takes long.
@@ -254,9 +289,10 @@ impl StepTask {
     }
 
     fn schema(&self) -> Result<Arc<Schema>, Failure> {
-        let missing = || Failure::internal(format!("the driver has no schema of the type `{}`", self.type_name));
         let provider = self.prepared()?.recorded.provider.as_ref();
-        self.engine.schema(&self.type_name, provider).ok_or_else(missing)
+        self.engine
+            .schema(&self.type_name, provider)
+            .ok_or_else(|| Failure::internal(format!("the driver has no schema of the type `{}`", self.type_name)))
     }
 
     fn prepared(&self) -> Result<&PreparedStep, Failure> {
@@ -280,9 +316,12 @@ impl StepTask {
         if self.is_record_only() {
             return Ok(self.prepared()?.recorded.clone());
         }
-        let revisions = |target: &Address| self.scope.revisions.get(target).cloned().unwrap_or_default();
         let prepared = self.prepared()?;
-        Ok(self.evaluate(|| recorded(prepared, self.instance.as_deref(), &self.scope, &revisions)))
+        Ok(self.evaluate(|| {
+            recorded(prepared, self.instance.as_deref(), &self.scope, &|target| {
+                self.scope.revisions.get(target).cloned().unwrap_or_default()
+            })
+        }))
     }
 
     /// Whether the step only updates the record: with a refreshed value, or with lifecycle settings of the manifest.
@@ -460,18 +499,20 @@ pub(crate) fn require_outcome(before: &Stored, response: ApplyResponse) -> Resul
 pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Record) -> Result<Stored, StepError> {
     let record = Arc::new(record);
     let written = engine.journal.record(Arc::clone(&record), before.clone());
-    let why = || {
-        let known = engine.journal.pending_error(&record).unwrap_or_else(|| "the store has not responded".to_owned());
-        let message =
-            format!("the call has ended, but its result is not recorded yet: {known}; Purlin keeps it and retries");
-        Delay::new(Reason::RecordNotWritten, message)
-    };
-    match engine.in_flight.wait(&record, written, why).await {
+    match engine.in_flight.wait(&record, written, || pending_write(engine, &record)).await {
         Ok(version) => Ok(Stored { record, version }),
         Err(error) => {
             Err(StepError { effect: RecordEffect::Written(before.clone()), failure: unrecorded_result(error) })
         }
     }
+}
+
+/// Why a result is not recorded yet.
+fn pending_write(engine: &Engine, record: &Record) -> Delay {
+    let known = engine.journal.pending_error(record).unwrap_or_else(|| "the store has not responded".to_owned());
+    let message =
+        format!("the call has ended, but its result is not recorded yet: {known}; Purlin keeps it and retries");
+    Delay::new(Reason::RecordNotWritten, message)
 }
 
 fn unrecorded_result(error: JournalError) -> Failure {

@@ -3,23 +3,36 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::field::{self, Empty};
+use tracing::{Instrument as _, Span};
 
 use super::failure::Failure;
 use super::in_flight::StepUpdate;
 use super::permits::{ExhaustedPools, Permit, Permits};
 use super::step::{RecordEffect, StepEnd, StepInput, StepTask};
-use super::step_log;
-use super::worker_command::WorkerCommand;
 use crate::execute::{DesiredDigests, Engine};
 use drivers::Warnings;
-use model::{ProviderUse, Step};
+use model::{ProviderUse, Step, text};
+
+/// The longest error in a line. The status and the event have the same text.
+const MAX_ERROR: usize = 1024;
+
+/// A command from a schedule to its workers.
+#[derive(Debug)]
+pub enum WorkerCommand {
+    /// Start a step, which holds its permit. The worker answers with a [`StepEnd`].
+    Start(Box<StepInput>, Permit),
+    /// End the wait of a running step for readiness, or for the end of an object that it has destroyed, also if it begins
+    /// later.
+    EndWait(Step),
+}
 
 #[derive(Debug)]
 pub enum WorkerEvent {
@@ -127,7 +140,7 @@ impl Workers {
     fn start(&mut self, input: StepInput, permit: Permit) {
         let step = input.step.clone();
         let guard = self.engine.in_flight.begin(&input.namespace, &step, self.update_sender.clone(), permit);
-        let span = step_log::span(&input);
+        let span = step_span(&input);
         let (end_wait, stop) = watch::channel(false);
         self.readiness_waits.insert(step.clone(), end_wait);
         let task = StepTask {
@@ -150,7 +163,7 @@ impl Workers {
                 notes: Vec::new(),
                 warnings: Vec::new(),
             });
-            step_log::ended(&end, began.elapsed());
+            log_end(&end, began.elapsed());
             // The permit is released here and not when the receiver handles the end, because the receiver may be
             // planning and waiting for a permit.
             drop(guard);
@@ -168,5 +181,47 @@ impl Permits for Workers {
 
     fn is_exhausted(&self) -> bool {
         self.exhausted.lacks(self.engine.total_pool())
+    }
+}
+
+/// The fields that all log lines of a step share. Provider calls, record writes and provider output belong to this span.
+/// `operation_id` is that of the intent, once the step has one.
+fn step_span(input: &StepInput) -> Span {
+    // A span of the highest level, because its fields belong to lines of all levels.
+    tracing::error_span!(
+        "step",
+        namespace = &*input.namespace,
+        component = &*input.component,
+        object = %input.step.address,
+        resource_type = &*input.type_name,
+        operation = input.step.operation.as_str(),
+        deposed = input.step.deposed.map(field::display),
+        operation_id = Empty,
+    )
+}
+
+/// Logs the end of a step in its span.
+fn log_end(end: &StepEnd, took: Duration) {
+    let seconds = took.as_secs_f64();
+    match (&end.effect, &end.failure) {
+        (RecordEffect::Superseded(_), _) => {
+            tracing::info!(outcome = "superseded", seconds, "step ended");
+        }
+        (RecordEffect::WaitInterrupted(_), _) => {
+            tracing::info!(outcome = "interrupted", seconds, "step ended");
+        }
+        (effect, None) => {
+            let current = match effect {
+                RecordEffect::Written(stored) => stored.record.current.as_ref(),
+                _ => None,
+            };
+            let id = current.and_then(|object| object.visible_id());
+            tracing::info!(outcome = "finished", seconds, id, "step ended");
+        }
+        (_, Some(failure)) => {
+            let error = &*text::cut(&failure.message, MAX_ERROR);
+            let (reason, retryable) = (failure.reason.as_str(), failure.retryable);
+            tracing::info!(outcome = "failed", seconds, reason, retryable, error, "step ended");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Runs the driver calls of the planner.
+//! Runs the driver calls of the planner, and reads existing objects for an import.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -9,18 +9,17 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tracing::{Instrument as _, Span};
 
-use crate::execute::driver_calls::{read_data, validate_and_plan};
-use crate::execute::engine::Call;
+use crate::execute::engine::{Call, read_data, validate_and_plan};
 use crate::execute::{Engine, publish};
-use drivers::CallContext;
+use drivers::{CallContext, ReconstructedConfig};
 use engine::load::{Config, Timeouts};
 use engine::plan::{CallId, DriverCall, DriverRequest, DriverResponse, Planner, ResponseCache};
-use model::{Address, DriverError, ErrorKind, ObjectState, PlanResponse, ProviderUse, Recorded, Value};
+use model::{Address, DriverError, ErrorKind, ImportRequest, ObjectState, PlanResponse, ProviderUse, Recorded, Value};
 
 type ResponseFuture<'a> = Pin<Box<dyn Future<Output = (CallId, DriverResponse)> + Send + 'a>>;
 
 /// Runs driver calls until the planner needs no more. Returns the provider configurations of the calls by digest.
-pub(super) async fn run_calls(
+pub async fn run_calls(
     engine: &Engine,
     config: &Config,
     recorded: &Recorded,
@@ -43,8 +42,8 @@ pub(super) async fn run_calls(
                 }
                 cacheable.insert(driver_call.id, driver_call.clone());
             }
-            if let Some(one) = &driver_call.provider {
-                used.entry(Arc::clone(&one.digest)).or_insert_with(|| Arc::clone(one));
+            if let Some(provider) = &driver_call.provider {
+                used.entry(Arc::clone(&provider.digest)).or_insert_with(|| Arc::clone(provider));
             }
             let span = span(config, &driver_call);
             let call = call_driver(engine, config, recorded, driver_call);
@@ -90,12 +89,7 @@ async fn call_driver(
 ) -> (CallId, DriverResponse) {
     let Some(driver) = engine.drivers.get(&driver_call.type_name) else {
         // The planner calls drivers only for types with a schema, so a driver exists.
-        let error = DriverError {
-            kind: ErrorKind::Terminal,
-            message: format!("no driver serves the type `{}`", driver_call.type_name),
-            path: None,
-            hint: None,
-        };
+        let error = missing_driver(&driver_call.type_name);
         return (driver_call.id, DriverResponse::Object(Vec::new(), Err(error), Arc::from("")));
     };
     let _place = engine.permit(&config.namespace, &driver_call.type_name, driver_call.provider.as_deref()).await;
@@ -129,9 +123,8 @@ async fn call_driver(
         DriverRequest::Copies(record) => DriverResponse::Copies(publish::has_drifted(engine, &record).await),
         DriverRequest::Plan(request) => {
             let (found, response) = validate_and_plan(driver.as_ref(), &context, request).await;
-            let names = |response: &PlanResponse| response.identity.is_some();
             let configuration = match &response {
-                Ok(Some(response)) if names(response) => driver.configuration(&context).await,
+                Ok(Some(PlanResponse { identity: Some(_), .. })) => driver.configuration(&context).await,
                 _ => Ok(Arc::default()),
             };
             match configuration {
@@ -160,15 +153,58 @@ fn object_response(
 /// value, of which only the whole is marked as sensitive.
 fn referenced_values<'a>(config: &'a Config, recorded: &'a Recorded, address: &Address) -> Vec<&'a Value> {
     let Some(instance) = config.instances.get(address) else { return Vec::new() };
-    let value = |target: &Address| Some(&recorded.get(target)?.record.current.as_ref()?.value);
-    let others = instance.references.iter().filter_map(|reference| value(&reference.target));
-    others.chain([instance.inputs.values()]).collect()
+    instance
+        .references
+        .iter()
+        .filter_map(|reference| Some(&recorded.get(&reference.target)?.record.current.as_ref()?.value))
+        .chain([instance.inputs.values()])
+        .collect()
 }
 
 /// Replaces unknown values by null, as Terraform does. A driver must not return unknown values.
-pub(super) fn checked_object(object: Option<ObjectState>) -> Option<ObjectState> {
+fn checked_object(object: Option<ObjectState>) -> Option<ObjectState> {
     object.map(|mut object| {
         object.value = object.value.unknown_as_null();
         object
     })
+}
+
+fn missing_driver(type_name: &str) -> DriverError {
+    DriverError {
+        kind: ErrorKind::Terminal,
+        message: format!("no driver serves the type `{type_name}`"),
+        path: None,
+        hint: None,
+    }
+}
+
+/// An existing object without a manifest.
+#[derive(Debug)]
+pub struct ImportedObject {
+    pub state: ObjectState,
+    /// The configuration that the driver reconstructed; `None` if it can only be derived from the schema.
+    pub config: Option<ReconstructedConfig>,
+}
+
+/// Reads an existing object with the provider of `address`. Returns `None` if it does not exist.
+///
+/// # Errors
+/// Returns the error of the driver.
+pub async fn import(
+    engine: &Engine,
+    namespace: &Arc<str>,
+    address: &Address,
+    type_name: &Arc<str>,
+    provider: Option<&Arc<ProviderUse>>,
+    request: &ImportRequest,
+) -> Result<Option<ImportedObject>, DriverError> {
+    let driver = engine.drivers.get(type_name).ok_or_else(|| missing_driver(type_name))?;
+    let call = Call { type_name, namespace, address, provider, service_account: &Arc::from(""), read: &[] };
+    let context = engine.call_context(&call, Timeouts::default().read);
+    let Some(state) = checked_object(driver.import(&context, request).await?) else { return Ok(None) };
+    let config = match engine.drivers.providers_serving(type_name) {
+        Some(providers) => Some(providers.reconstruct(&context, &state.value).await?),
+        None => None,
+    };
+    Ok(Some(ImportedObject { state, config }))
 }

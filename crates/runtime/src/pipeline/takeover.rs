@@ -16,12 +16,8 @@ use model::{Address, Diagnostics, DriverError, ErrorKind, ProviderUse, Reason, R
 type Conversions = Vec<((Address, Address), Result<Arc<Record>, ObjectBlock>)>;
 
 /// Calls the drivers in parallel. Returns the converted records and the warnings.
-pub(super) async fn take_over(
-    engine: &Engine,
-    config: &Config,
-    questions: Vec<Takeover>,
-) -> (Conversions, Diagnostics) {
-    let convert_one = |takeover: Takeover| async move {
+pub async fn take_over(engine: &Engine, config: &Config, questions: Vec<Takeover>) -> (Conversions, Diagnostics) {
+    let conversions = questions.into_iter().map(|takeover| async move {
         let warnings = Warnings::default();
         let record = match config.instances.get(&takeover.to) {
             Some(instance) => convert_record(engine, config, instance, &takeover.record, &warnings).await,
@@ -29,8 +25,8 @@ pub(super) async fn take_over(
         };
         let warnings = with_address(&takeover.to, warnings.take());
         (((takeover.from, takeover.to), record.map(Arc::new)), warnings)
-    };
-    let converted = futures::future::join_all(questions.into_iter().map(convert_one)).await;
+    });
+    let converted = futures::future::join_all(conversions).await;
     let (converted, warnings): (Conversions, Vec<Diagnostics>) = converted.into_iter().unzip();
     (converted, warnings.concat())
 }
@@ -81,9 +77,10 @@ impl Conversion<'_> {
             Some(converter) => converter.take_over(&self.context, type_name, object).await?,
             None => return Err(unsupported_move(&self.context, type_name)),
         };
-        let source = |used: &Option<Arc<ProviderUse>>| used.as_ref().map(|used| used.provider.source.clone());
+        let recorded_source = object.provider.as_ref().map(|used| &used.provider.source);
+        let new_source = self.provider.as_ref().map(|used| &used.provider.source);
         // A missing object can only be detected with the provider configuration of the last read.
-        let provider_config = match source(&object.provider) == source(&self.provider) {
+        let provider_config = match recorded_source == new_source {
             true => object.provider_config.clone(),
             false => self.driver.configuration(&self.context).await?,
         };
@@ -112,8 +109,10 @@ fn provider(instance: &Instance, record: &Record) -> Result<Option<Arc<ProviderU
     }
     let recorded = record.current.iter().chain(record.deposed.values()).filter_map(|object| object.provider.as_ref());
     let mut same = recorded.filter(|used| used.name == *provided.name());
-    let unknown = || blocked(format!("the provider configuration `{}` depends on other objects", provided.name()));
-    same.next().cloned().map(Some).ok_or_else(unknown)
+    match same.next() {
+        Some(used) => Ok(Some(Arc::clone(used))),
+        None => Err(blocked(format!("the provider configuration `{}` depends on other objects", provided.name()))),
+    }
 }
 
 fn unknown_type(type_name: &str) -> ObjectBlock {

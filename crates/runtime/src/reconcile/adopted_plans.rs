@@ -6,18 +6,18 @@ use model::Address;
 
 /// A plan that is being executed.
 #[derive(Debug)]
-pub(super) struct AdoptedPlan {
+pub struct AdoptedPlan {
     /// The objects of the plan, except those that a newer plan covers: this one may have been planned for other
     /// components, whose steps are still running.
-    pub(super) addresses: BTreeSet<Address>,
+    pub addresses: BTreeSet<Address>,
     /// Those with open steps.
-    pub(super) open: BTreeSet<Address>,
+    pub open: BTreeSet<Address>,
     /// Whether it has steps, whose results others may wait for.
-    pub(super) had_steps: bool,
+    pub had_steps: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct AdoptedPlans {
+pub struct AdoptedPlans {
     plans: BTreeMap<u64, AdoptedPlan>,
     next: u64,
     /// The newest plan of each object.
@@ -28,7 +28,7 @@ pub(super) struct AdoptedPlans {
 
 impl AdoptedPlans {
     /// Adds a plan, which replaces older ones of the same objects.
-    pub(super) fn add(&mut self, plan: AdoptedPlan) {
+    pub fn add(&mut self, plan: AdoptedPlan) {
         let id = self.next;
         self.next += 1;
         for address in &plan.addresses {
@@ -50,12 +50,12 @@ impl AdoptedPlans {
         self.plans.insert(id, plan);
     }
 
-    pub(super) fn of(&self, address: &Address) -> Option<&AdoptedPlan> {
+    pub fn of(&self, address: &Address) -> Option<&AdoptedPlan> {
         self.plans.get(self.of.get(address)?)
     }
 
     /// An object has no open step any more.
-    pub(super) fn close(&mut self, address: &Address) {
+    pub fn close(&mut self, address: &Address) {
         let Some(id) = self.of.get(address) else { return };
         let Some(plan) = self.plans.get_mut(id) else { return };
         plan.open.remove(address);
@@ -65,7 +65,7 @@ impl AdoptedPlans {
     }
 
     /// Removes and returns the plans without open steps, oldest first.
-    pub(super) fn take_finished(&mut self) -> Vec<AdoptedPlan> {
+    pub fn take_finished(&mut self) -> Vec<AdoptedPlan> {
         let finished = std::mem::take(&mut self.finished);
         let plans: Vec<AdoptedPlan> = finished.iter().filter_map(|id| self.plans.remove(id)).collect();
         plans.iter().flat_map(|plan| &plan.addresses).for_each(|address| _ = self.of.remove(address));
@@ -73,7 +73,7 @@ impl AdoptedPlans {
     }
 
     #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.plans.is_empty() && self.of.is_empty()
     }
 }
@@ -88,8 +88,11 @@ mod tests {
     }
 
     fn finished(plans: &mut AdoptedPlans) -> Vec<String> {
-        let of = |plan: &AdoptedPlan| plan.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        plans.take_finished().iter().map(of).collect()
+        let finished = plans.take_finished();
+        finished
+            .iter()
+            .map(|plan| plan.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            .collect()
     }
 
     #[test]

@@ -20,8 +20,9 @@ use super::summarize::Note;
 use super::time::Time;
 use super::{ApprovalWrite, Command, Reconciler, retry};
 use api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL};
-use engine::plan::approval::{Approvals, Approver, Offer, OfferState, noun};
-use model::{Address, Reason, RequiredApprovals, Value};
+use engine::load::DriftAction;
+use engine::plan::approval::{Approvals, Offer, OfferState, noun};
+use model::{Address, Reason, RequiredApprovals};
 
 /// How long changes must be held before a Plan is created for them: the manifests of one change arrive one after another.
 const HELD_BEFORE_PLAN: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ const UNSEEN: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
-pub(super) struct ApprovalTracker {
+pub struct ApprovalTracker {
     /// The components with changes that need an approval, as of the last plans.
     components: Vec<GuardedComponent>,
     /// The changes of these components.
@@ -86,15 +87,17 @@ impl ApprovalTracker {
     /// Replaces what is known of a part of the namespace.
     fn replace(&mut self, names: &BTreeSet<Arc<str>>, components: &[GuardedComponent], now: Time) -> Replaced {
         self.guarded.retain(|address, _| !names.contains(&address.name));
-        let concerns = |component: &mut GuardedComponent| component.changed_names().any(|name| names.contains(name));
-        let replaced: Vec<GuardedComponent> = self.components.extract_if(.., concerns).collect();
+        let replaced: Vec<GuardedComponent> = self
+            .components
+            .extract_if(.., |component| component.changed_names().any(|name| names.contains(name)))
+            .collect();
         let others = replaced.iter().flat_map(GuardedComponent::changed_names).filter(|name| !names.contains(*name));
         let others = others.cloned().collect();
         let plans = replaced.into_iter().filter_map(|component| component.held);
         let before: BTreeMap<_, _> = plans.filter_map(|plan| self.held.remove_entry(&plan.digest)).collect();
         let mut plans: BTreeSet<Arc<str>> = before.keys().cloned().collect();
         for component in components {
-            let changes = component.guarded.changes.iter().map(|one| &one.digest);
+            let changes = component.guarded.changes.iter().map(|change| &change.digest);
             self.guarded.extend(changes.map(|change| (change.address.clone(), change.clone())));
             if let Some(plan) = &component.held {
                 let new = Held { plan: Arc::clone(plan), since: now, created: None, again: None };
@@ -121,48 +124,81 @@ impl ApprovalTracker {
 
 impl Reconciler {
     /// What needs an approval, and what has one.
-    pub(super) fn approvals(&self) -> Approvals {
-        let annotation = |name: &str| {
-            let annotations = self.index.namespace_value().get("annotations")?;
-            annotations.get(name).and_then(Value::as_str)
-        };
+    pub fn approvals(&self) -> Approvals {
         // What cannot be read requires an approval of everything: a typo must not lower it.
-        let required =
-            annotation(REQUIRE_APPROVAL).map(|text| text.parse().unwrap_or_else(|_| RequiredApprovals::all()));
-        let is_made = |approver: &Approver, change: &ChangeDigest| self.is_made(approver, change);
-        let mut approvals = self.index.approvals().approvals(required.unwrap_or_default(), self.now.wall, is_made);
+        let required = self
+            .index
+            .namespace_annotation(REQUIRE_APPROVAL)
+            .map(|text| text.parse().unwrap_or_else(|_| RequiredApprovals::all()))
+            .unwrap_or_default();
+        let mut approvals = self
+            .index
+            .approvals()
+            .approvals(required, self.now.wall, |approver, change| self.is_made(approver, change));
         for digest in self.index.approvals().digests().chain(self.approvals.held.keys()) {
             approvals.offers.extend(self.offer(digest).map(|offer| (Arc::clone(digest), offer)));
         }
-        let destroys_approved = self.index.is_terminating() && annotation(APPROVE_DESTROYS) == Some("true");
+        let destroys_approved =
+            self.index.is_terminating() && self.index.namespace_annotation(APPROVE_DESTROYS) == Some("true");
         Approvals { destroys_approved, ..approvals }
     }
 
     /// The Plan with this digest in which users decide.
     fn offer(&self, digest: &str) -> Option<Offer> {
-        let deleted = || {
-            let held = self.approvals.held.get(digest)?;
-            let is_deleted = held.again.is_some_and(|again| again > self.now.time);
-            is_deleted.then(|| Offer { plan: Arc::clone(&held.plan.name), state: OfferState::Deleted })
-        };
-        self.index.approvals().offer(digest).or_else(deleted)
+        self.index.approvals().offer(digest).or_else(|| self.deleted_offer(digest))
+    }
+
+    /// The same for a Plan that a user has deleted, until it is created again.
+    fn deleted_offer(&self, digest: &str) -> Option<Offer> {
+        let held = self.approvals.held.get(digest)?;
+        let is_deleted = held.again.is_some_and(|again| again > self.now.time);
+        is_deleted.then(|| Offer { plan: Arc::clone(&held.plan.name), state: OfferState::Deleted })
+    }
+
+    /// Lets the next plan of these names read what no reading has compared with its record since the start, if a Plan is
+    /// about it: the changes of the Plan may correct drift, which no record shows.
+    pub fn read_for_plans(&mut self, names: &BTreeSet<Arc<str>>) {
+        let unread: BTreeSet<Address> =
+            self.index.approvals().covering(names).flat_map(|plan| self.unread(plan)).cloned().collect();
+        for address in unread.iter().filter(|address| names.contains(&address.name)) {
+            let tracked = self.objects.entry(address);
+            (tracked.known, tracked.unread) = (true, true);
+        }
+    }
+
+    /// The objects of a Plan of Purlin whose drift is corrected, and that were neither read nor written since the start.
+    fn unread<'a>(&'a self, plan: &'a ApprovalPlan) -> impl Iterator<Item = &'a Address> {
+        let shown = plan.status.changes.iter().map(|change| &change.address);
+        let covered = plan.changes().iter().map(|change| &change.address);
+        shown.chain(covered).filter(move |address| {
+            plan.is_own
+                && plan.is_open()
+                && self.index.records().has_current(address)
+                && !self.objects.get(address).is_some_and(|tracked| tracked.known)
+                && self.is_drift_corrected(&address.name)
+        })
+    }
+
+    /// Whether drift of the objects of a Resource is corrected. Nothing plans an object without a Resource.
+    fn is_drift_corrected(&self, name: &str) -> bool {
+        self.index
+            .instance(name)
+            .is_some_and(|resource| !resource.is_desired() || resource.drift.action == DriftAction::Correct)
     }
 
     /// Records which changes of an adopted plan need an approval.
-    pub(super) fn track_approvals(&mut self, part: &PlanPart) {
+    pub fn track_approvals(&mut self, part: &PlanPart) {
         let Replaced { plans: touched, others } = self.approvals.replace(&part.names, &part.guarded, self.now.time);
         others.iter().for_each(|name| self.touch(name));
         let plans = self.index.approvals_mut();
         touched.iter().for_each(|digest| plans.touch_digest(digest));
         // A Plan whose changes are no longer planned ends when it is known that they are not.
         plans.touch_names(&part.names);
-        if !part.guarded.is_empty() {
-            plans.touch_digest_only();
-        }
+        plans.touch_digest_only();
     }
 
     /// Plans components again whose Plan has come, gone, got another name, or was decided.
-    pub(super) fn review_offers(&mut self) {
+    pub fn review_offers(&mut self) {
         let now = self.now;
         for digest in self.index.approvals_mut().take_changed() {
             let is_dismissed = self.index.approvals_mut().take_dismissed(&digest);
@@ -178,14 +214,15 @@ impl Reconciler {
             }
             let is_withdrawn = self.index.approvals_mut().take_withdrawn(&digest);
             let is_approved = self.index.approvals().approves(&digest, now.wall);
-            let is_outdated = |component: &&GuardedComponent| {
-                let GuardedComponent { guarded, offer, .. } = component;
-                let waits = guarded.held().is_some();
-                let differs = || is_approved || guarded.offer(|digest| self.offer(digest)) != *offer;
-                guarded.covered_by(&digest).is_some() && (is_withdrawn || (waits && differs()))
-            };
-            let outdated = self.approvals.components.iter().filter(is_outdated);
-            let outdated: BTreeSet<Arc<str>> = outdated.flat_map(|component| component.names.clone()).collect();
+            let covered = self.approvals.components.iter().filter(|component| component.is_covered_by(&digest));
+            let outdated: BTreeSet<Arc<str>> = covered
+                .filter(|GuardedComponent { guarded, offer, .. }| {
+                    is_withdrawn
+                        || (guarded.held().is_some()
+                            && (is_approved || guarded.offer(|digest| self.offer(digest)) != *offer))
+                })
+                .flat_map(|component| component.names.clone())
+                .collect();
             if is_withdrawn {
                 self.index.approvals_mut().withdraw(&outdated);
             }
@@ -194,7 +231,7 @@ impl Reconciler {
     }
 
     /// Writes what has changed in the Plans. Returns when to call it again.
-    pub(super) fn reconcile_approvals(&mut self) -> Option<Time> {
+    pub fn reconcile_approvals(&mut self) -> Option<Time> {
         let now = self.now;
         let expired = self.approvals.expiries.iter().filter(|(_, at)| **at <= now.wall).map(|(name, _)| name);
         let plans = self.index.approvals_mut();
@@ -247,10 +284,16 @@ impl Reconciler {
             Some(at) => drop(self.approvals.expiries.insert(Arc::clone(name), at)),
             None => drop(self.approvals.expiries.remove(name)),
         }
+        let due = self.approvals.writable_at(name, self.now.time)?;
         // After a restart, whether its changes are still planned is unknown until they are planned again.
-        let is_planned = |one: &Arc<str>| self.index.instance(one).is_none() || self.resources.get(one).is_some();
-        let due = self.approvals.writable_at(name, self.now.time).filter(|_| plan.names().all(is_planned))?;
+        if plan.names().any(|name| self.index.instance(name).is_some() && self.resources.get(name).is_none()) {
+            return None;
+        }
         if due <= self.now.time {
+            // It has come after the first plan. The next one decides about it.
+            let unread: BTreeSet<Address> = self.unread(plan).cloned().collect();
+            unread.iter().for_each(|address| self.objects.entry(address).known = true);
+            self.read_now(unread);
             let status = self.judge(plan);
             if status != plan.status {
                 let (name, id) = (Arc::clone(name), plan.id.clone());
@@ -265,11 +308,12 @@ impl Reconciler {
     fn owners(&self, held: &HeldPlan) -> Vec<PlanOwner> {
         let changes = held.status.approvals.iter().flat_map(|approval| &approval.changes);
         let names: BTreeSet<&Arc<str>> = changes.map(|change| &change.address.name).collect();
-        let resources = names.into_iter().filter_map(|name| self.index.instance(name));
-        let desired = resources.filter(|resource| !resource.deleting && !resource.address.is_data());
-        let owner = |name: &str, uid: &Arc<str>| PlanOwner { name: name.into(), uid: Arc::clone(uid) };
-        let owners: Vec<PlanOwner> =
-            desired.map(|resource| owner(resource.address.object_name(), &resource.uid)).collect();
+        let owners: Vec<PlanOwner> = names
+            .into_iter()
+            .filter_map(|name| self.index.instance(name))
+            .filter(|resource| !resource.deleting && !resource.address.is_data())
+            .map(|resource| PlanOwner { name: resource.address.object_name().into(), uid: Arc::clone(&resource.uid) })
+            .collect();
         if owners.len() > MAX_OWNERS { Vec::new() } else { owners }
     }
 
@@ -280,7 +324,7 @@ impl Reconciler {
     }
 
     /// A [`Command::WriteApproval`] has ended. `written`: the Plan; `None` if the write failed.
-    pub(super) fn approval_written(&mut self, write: ApprovalWrite, written: Option<PlanId>) {
+    pub fn approval_written(&mut self, write: ApprovalWrite, written: Option<PlanId>) {
         let key = Arc::clone(write.key());
         match &write {
             ApprovalWrite::Create { .. } => drop(self.approvals.missing.insert(Arc::clone(&key))),
@@ -312,13 +356,13 @@ impl Reconciler {
 
     /// Reports a decision as events of the Resources.
     fn announce(&mut self, plan: &ApprovalPlan, status: &PlanStatus) {
-        let is_new = |state| status.approval == Some(state) && plan.status.approval != Some(state);
-        let by = status.decided_by.as_ref().map_or_else(String::new, |user| format!(" by {user}"));
-        let (reason, what) = match () {
-            () if is_new(ApprovalState::Approved) => ("Approved", "approved"),
-            () if is_new(ApprovalState::Rejected) => ("Rejected", "rejected"),
-            () => return,
+        let (reason, what) = match status.approval {
+            known if known == plan.status.approval => return,
+            Some(ApprovalState::Approved) => ("Approved", "approved"),
+            Some(ApprovalState::Rejected) => ("Rejected", "rejected"),
+            _ => return,
         };
+        let by = status.decided_by.as_ref().map_or_else(String::new, |user| format!(" by {user}"));
         let changes: Vec<ChangeDigest> = status.approvals.iter().flat_map(|due| due.changes.clone()).collect();
         for change in changes {
             let note = format!("{} {what}{by}", noun(change.action));

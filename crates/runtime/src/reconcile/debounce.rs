@@ -196,8 +196,7 @@ impl Debounce {
     /// Records that nothing more can be planned until the returned time, a change, or the end of a plan. It saves a check
     /// of thousands of waiting names after each step.
     pub fn sleep(&mut self, now: Time) -> Option<Time> {
-        let own = self.touched.keys().filter_map(|name| self.due_at(name));
-        let until = own.filter(|at| *at > now).min();
+        let until = self.touched.keys().filter_map(|name| self.due_at(name)).filter(|at| *at > now).min();
         self.asleep = Some(Sleep { until });
         until
     }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::summarize::Note;
-use super::{Command, Environment, Reconciler};
+use super::time::Time;
+use super::{Command, Environment, Reconciler, retry};
 use engine::load::{Config, DriftAction};
 use engine::plan::PlanOptions;
-use model::{Address, Change, Drift, Health, Observed, Reason, Secrets, Stored};
+use model::{Address, Drift, Health, Observed, Reason, Secrets, Stored};
 
 /// The fraction of its interval by which an object is read early, together with others of its component.
 const READ_TOGETHER: u32 = 20;
@@ -20,9 +21,16 @@ const RECREATE_DELAY: Duration = Duration::from_secs(1);
 /// How often the status follows the texts of an object that is not ready.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How many changes are handled without delay: a user who edits the object makes a few.
+const WITHOUT_DELAY: u32 = 3;
+/// The count restarts after this long without a change. Longer than the longest delay.
+const RESET_AFTER: Duration = Duration::from_mins(10);
+/// After this many consecutive corrections the drift counts as contested.
+const CONTESTED: u32 = 5;
+
 impl Reconciler {
     /// Starts, updates and ends the watches of the objects that changed in this turn.
-    pub(super) fn update_watches(&mut self, environment: &dyn Environment) {
+    pub fn update_watches(&mut self, environment: &dyn Environment) {
         for address in self.objects.take_to_watch() {
             self.update_watch(&address, environment);
         }
@@ -56,7 +64,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn end_watches(&mut self) {
+    pub fn end_watches(&mut self) {
         for (address, tracked) in self.objects.all_mut() {
             if let Some(type_name) = tracked.watched.take() {
                 self.commands.push(Command::Unwatch { address: address.clone(), type_name });
@@ -65,15 +73,18 @@ impl Reconciler {
     }
 
     /// Handles what a watch or a call of the driver saw of an object.
-    pub(super) fn object_seen(&mut self, address: &Address, seen: Observed) {
+    pub fn object_seen(&mut self, address: &Address, seen: Observed) {
         let Some(tracked) = self.objects.get(address).filter(|tracked| tracked.watched.is_some()) else { return };
         let ignores = tracked.instance.as_ref().is_some_and(|i| i.drift.action == DriftAction::Ignore);
-        let missing = || Health::Failed("the object no longer exists".to_owned());
-        let health = seen.health.or_else(|| (seen.deleted && ignores).then(missing));
+        let health = seen
+            .health
+            .or_else(|| (seen.deleted && ignores).then(|| Health::Failed("the object no longer exists".to_owned())));
         if let Some(health) = health {
-            let record = self.index.records().get(address).map(|stored| &stored.record);
-            let values = || record.and_then(|record| Some(record.current.as_ref()?.value.clone()));
-            self.set_health(address, &health.redacted(|text| Secrets::of(values()).redact(text)));
+            let health = health.redacted(|text| {
+                let record = self.index.records().get(address).map(|stored| &stored.record);
+                Secrets::of(record.and_then(|record| Some(record.current.as_ref()?.value.clone()))).redact(text)
+            });
+            self.set_health(address, &health);
         } else if let Some(tracked) = self.objects.get_mut(address).filter(|_| seen.deleted) {
             // The next plan reads it.
             (tracked.seen, tracked.health) = (false, None);
@@ -95,7 +106,6 @@ impl Reconciler {
         if before.as_ref() == Some(health) {
             return;
         }
-        let is_terminating = |health: &Health| matches!(health, Health::Terminating(_));
         let is_planned = is_terminating(health) != before.as_ref().is_some_and(is_terminating);
         if is_planned || (health.is_current() && self.is_awaited(address)) {
             self.touch(&address.name);
@@ -111,41 +121,43 @@ impl Reconciler {
 
     /// The objects to read because they were not seen since the start: those that a user wants to replace, which may exist
     /// in another cluster only, and those on which new objects depend, which may have to wait.
-    pub(super) fn unseen_objects(
+    pub fn unseen_objects(
         &self,
         names: &BTreeSet<Arc<str>>,
         config: &Config,
         environment: &dyn Environment,
     ) -> BTreeSet<Address> {
-        let is_new = |name: &Arc<str>| {
-            self.recorded(name).next().is_none() || self.index.instance(name).is_some_and(|i| i.repetition.is_some())
-        };
-        let resource = |name: &Arc<str>| config.resource(&Address::single(name.clone()));
-        let new = names.iter().filter(|name| is_new(name)).filter_map(resource);
-        let targets: BTreeSet<&Arc<str>> =
-            new.flat_map(|instance| instance.references.iter()).map(|reference| &reference.target.name).collect();
-        let is_needed = |address: &Address, stored: &Stored| {
-            let requested = resource(&address.name).map(|instance| &instance.replace_requested);
-            targets.contains(&address.name)
-                || requested.is_some_and(|at| !at.is_empty() && *at != stored.record.handled_replace_request)
-        };
-        let is_unseen = |address: &Address| self.objects.get(address).is_none_or(|tracked| !tracked.seen);
-        let unseen = names.iter().flat_map(|name| self.recorded(name)).filter(|(address, stored)| {
-            is_unseen(address)
-                && stored.record.current.is_some()
-                && is_needed(address, stored)
-                && environment.reports_health(&stored.record.type_name)
-        });
-        unseen.map(|(address, _)| address.clone()).collect()
+        let targets: BTreeSet<&Arc<str>> = names
+            .iter()
+            .filter(|name| self.may_have_new_objects(name))
+            .filter_map(|name| config.resource(&Address::single(name.clone())))
+            .flat_map(|instance| instance.references.iter())
+            .map(|reference| &reference.target.name)
+            .collect();
+        names
+            .iter()
+            .flat_map(|name| self.recorded(name))
+            .filter(|(address, stored)| {
+                self.objects.get(address).is_none_or(|tracked| !tracked.seen)
+                    && stored.record.current.is_some()
+                    && (targets.contains(&address.name) || is_to_be_replaced(config, &address.name, stored))
+                    && environment.reports_health(&stored.record.type_name)
+            })
+            .map(|(address, _)| address.clone())
+            .collect()
+    }
+
+    fn may_have_new_objects(&self, name: &Arc<str>) -> bool {
+        self.recorded(name).next().is_none()
+            || self.index.instance(name).is_some_and(|instance| instance.repetition.is_some())
     }
 
     /// Whether a change waits until the object is ready.
     fn is_awaited(&self, address: &Address) -> bool {
-        let waits = |change: &Change| {
+        self.objects.all().filter_map(|(_, tracked)| tracked.change.as_deref()).any(|change| {
             change.blocked == Some(Reason::DependencyNotReady)
                 && change.waiting_for.iter().any(|awaited| awaited.name == address.name)
-        };
-        self.objects.all().any(|(_, tracked)| tracked.change.as_deref().is_some_and(waits))
+        })
     }
 
     /// Another client changed or destroyed an object. It is read soon.
@@ -167,20 +179,21 @@ impl Reconciler {
     }
 
     /// Also reads objects that are due soon: a reading causes a plan of the whole component anyway.
-    pub(super) fn read_together(&self, options: &mut PlanOptions, due: &mut BTreeSet<Address>) {
-        let is_unread = |address: &Address| self.objects.get(address).is_some_and(|tracked| tracked.unread);
-        if !due.iter().any(is_unread) {
-            return;
+    pub fn read_together(&self, options: &mut PlanOptions, due: &mut BTreeSet<Address>) {
+        if due.iter().any(|address| self.objects.get(address).is_some_and(|tracked| tracked.unread)) {
+            due.extend(options.up_to_date.extract_if(.., |address| self.is_due_soon(address)));
         }
-        let comes_soon = |address: &Address| {
-            let tracked = self.objects.get(address).filter(|tracked| tracked.watched.is_none())?;
-            Some(tracked.read_at? <= self.now.time + tracked.read_interval / READ_TOGETHER)
-        };
-        due.extend(options.up_to_date.extract_if(.., |address| comes_soon(address) == Some(true)));
+    }
+
+    /// Whether the reading of an object without a watch is nearly due.
+    fn is_due_soon(&self, address: &Address) -> bool {
+        self.objects.get(address).filter(|tracked| tracked.watched.is_none()).is_some_and(|tracked| {
+            tracked.read_at.is_some_and(|at| at <= self.now.time + tracked.read_interval / READ_TOGETHER)
+        })
     }
 
     /// Postpones the reading of an object whose watch is running.
-    pub(super) fn postpone_reading(&mut self, address: &Address, environment: &dyn Environment) {
+    pub fn postpone_reading(&mut self, address: &Address, environment: &dyn Environment) {
         let (now, random) = (self.now.time, self.random.number());
         let Some(tracked) = self.objects.get_mut(address) else { return };
         if tracked.read_at.is_none_or(|at| at > now) {
@@ -188,8 +201,8 @@ impl Reconciler {
         }
         // No watch reports changes of the published objects.
         let publishes = tracked.instance.as_ref().is_some_and(|instance| !instance.publish.is_empty());
-        let is_watched = |type_name| environment.is_watching(type_name, address);
-        let is_seen = !publishes && tracked.watched.as_deref().is_some_and(is_watched);
+        let is_seen = !publishes
+            && tracked.watched.as_deref().is_some_and(|type_name| environment.is_watching(type_name, address));
         if is_seen
             && tracked.read_again(true, now, random)
             && let Some(at) = tracked.read_at
@@ -199,7 +212,7 @@ impl Reconciler {
     }
 
     /// Reports drift that is being corrected. The plan itself reports drift that is not.
-    pub(super) fn report_drift(&mut self, address: &Address, drift: &Drift) {
+    pub fn report_drift(&mut self, address: &Address, drift: &Drift) {
         let Some(tracked) = self.objects.get_mut(address) else { return };
         let contested = tracked.drift_backoff.get_or_insert_default().corrected(self.now.time);
         let reason = drift.reason().as_str();
@@ -215,7 +228,7 @@ impl Reconciler {
     }
 
     /// Schedules the next reading of an object after a plan, which may have found it blocked for a reason.
-    pub(super) fn plan_reading(&mut self, address: &Address, was_read: bool, blocked: Option<Reason>) {
+    pub fn plan_reading(&mut self, address: &Address, was_read: bool, blocked: Option<Reason>) {
         let (now, random) = (self.now.time, self.random.number());
         let tracked = self.objects.entry(address);
         let before = tracked.read_at;
@@ -224,5 +237,83 @@ impl Reconciler {
         if let Some(at) = tracked.read_at.filter(|at| before != Some(*at)) {
             self.objects.wake_at(address, at);
         }
+    }
+}
+
+fn is_terminating(health: &Health) -> bool {
+    matches!(health, Health::Terminating(_))
+}
+
+/// Whether a user wants to replace a recorded object of this name, and no plan has handled that.
+fn is_to_be_replaced(config: &Config, name: &Arc<str>, stored: &Stored) -> bool {
+    config.resource(&Address::single(name.clone())).is_some_and(|instance| {
+        let requested = &instance.replace_requested;
+        !requested.is_empty() && *requested != stored.record.handled_replace_request
+    })
+}
+
+/// The recent changes and corrections of one object, which determine the delay before a change by another client is
+/// handled. The first changes are handled without delay. If another client, such as a controller that manages the same
+/// field, keeps changing the object, the delay grows, so that the two do not overload the API server.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DriftBackoff {
+    changes: u32,
+    corrections: u32,
+    /// When the last change was, or will be, handled.
+    last: Option<Time>,
+}
+
+impl DriftBackoff {
+    /// Records a change. Returns the delay before it is handled.
+    pub fn changed(&mut self, now: Time, random: u64) -> Duration {
+        self.reset_if_idle(now);
+        self.changes = self.changes.saturating_add(1);
+        let wait = match self.changes.saturating_sub(WITHOUT_DELAY) {
+            0 => Duration::ZERO,
+            more => retry::delay(more, random),
+        };
+        self.last = Some(now + wait);
+        wait
+    }
+
+    /// Records a correction. Returns whether to report that the drift is contested.
+    pub fn corrected(&mut self, now: Time) -> bool {
+        self.reset_if_idle(now);
+        self.last = self.last.max(Some(now));
+        self.corrections = self.corrections.saturating_add(1);
+        self.corrections == CONTESTED
+    }
+
+    fn reset_if_idle(&mut self, now: Time) {
+        if self.last.is_some_and(|last| last + RESET_AFTER <= now) {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_changes_are_handled_with_increasing_delays_until_they_cease() {
+        let (mut backoff, mut now) = (DriftBackoff::default(), Time::default());
+        let mut waits = Vec::new();
+        for _ in 0..14 {
+            let wait = backoff.changed(now, 1000);
+            now = now + wait;
+            waits.push(wait.as_secs());
+        }
+        assert_eq!(waits, [0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(backoff.changed(now + RESET_AFTER, 1000), Duration::ZERO);
+    }
+
+    #[test]
+    fn contested_drift_is_reported_once() {
+        let (mut backoff, now) = (DriftBackoff::default(), Time::default());
+        let reported: Vec<bool> = (0..8).map(|_| backoff.corrected(now)).collect();
+        assert_eq!(reported, [false, false, false, false, true, false, false, false]);
+        let reported = (0..5).filter(|_| backoff.corrected(now + RESET_AFTER)).count();
+        assert_eq!(reported, 1, "it is reported again after a pause");
     }
 }

@@ -9,26 +9,31 @@ use api::{PlanStatus, RequiredApproval};
 use engine::graph::render;
 use engine::plan::approval::{Guarded, Offer};
 use engine::plan::published;
-use model::{Address, Change, Diagnostic, Diagnostics, Reason};
+use model::{Diagnostics, Reason};
 
 /// The maximum size of the status of a Plan, in bytes.
 const MAX_STATUS: usize = 512 * 1024;
 
 /// The changes of one component that need an approval.
 #[derive(Clone, Debug)]
-pub(super) struct GuardedComponent {
-    pub(super) names: BTreeSet<Arc<str>>,
-    pub(super) guarded: Guarded,
+pub struct GuardedComponent {
+    pub names: BTreeSet<Arc<str>>,
+    pub guarded: Guarded,
     /// Where users decide on those that are not approved; `None` if all are.
-    pub(super) offer: Option<Offer>,
+    pub offer: Option<Offer>,
     /// The Plan to create if some of them have none.
-    pub(super) held: Option<Arc<HeldPlan>>,
+    pub held: Option<Arc<HeldPlan>>,
 }
 
 impl GuardedComponent {
     /// The names of the objects whose changes need an approval.
-    pub(super) fn changed_names(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn changed_names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.guarded.changes.iter().map(|change| &change.digest.address.name)
+    }
+
+    /// Whether a Plan with this digest covers some of the changes.
+    pub fn is_covered_by(&self, digest: &str) -> bool {
+        self.guarded.covered_by(digest).is_some()
     }
 }
 
@@ -57,20 +62,25 @@ pub struct PlanOwner {
 }
 
 /// The Plan for the changes of a component that are not approved.
-pub(super) fn held_plan(
+pub fn held_plan(
     ordered: &pipeline::OrderedPlan,
     component: &BTreeSet<Arc<str>>,
+    guarded: &Guarded,
     held: &RequiredApproval,
 ) -> HeldPlan {
     let pipeline::OrderedPlan { plan, graph, .. } = ordered;
-    let own = |address: &Address| component.contains(&address.name);
-    let changes: Vec<Change> = plan.changes.iter().filter(|change| own(&change.address)).cloned().collect();
-    let about = |one: &&Diagnostic| one.address.as_ref().is_some_and(own);
-    let diagnostics: Diagnostics = plan.diagnostics.iter().filter(about).cloned().collect();
+    let changes = plan.changes().filter(|change| component.contains(&change.address.name));
+    let diagnostics: Diagnostics = plan
+        .diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.address.as_ref().is_some_and(|address| component.contains(&address.name)))
+        .cloned()
+        .collect();
     let graph = render::published(&graph.subgraph(component));
-    let mut status = published::status(MAX_STATUS, &changes, &diagnostics, graph);
+    let proofs = guarded.proofs().collect();
+    let mut status = published::status(MAX_STATUS, changes.clone(), &diagnostics, graph, &proofs);
     status.approvals = vec![held.clone()];
-    let computed = published::message(&published::headline(&changes, &diagnostics), &status);
+    let computed = published::message(&published::headline(changes, &diagnostics), &status);
     status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
     HeldPlan { name: held.plan_name().into(), digest: held.digest.as_str().into(), status: Box::new(status) }
 }

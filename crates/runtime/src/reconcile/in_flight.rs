@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::Reconciler;
 use super::plan_request::PlanPart;
 use super::tracked::TrackedObject;
+use crate::execute::Adoption;
 use model::{Address, Operation, Step};
 
 impl Reconciler {
@@ -13,34 +14,44 @@ impl Reconciler {
     /// planned for has changed since it started, and nothing that it depends on changes with this plan. Such an object
     /// needs no further plan: otherwise, while a thousand objects arrive and are created, each would cause a plan of
     /// all of them. `nodes`: the steps of the plan, each with whether it is running.
-    pub(super) fn created_as_desired(&self, part: &PlanPart, nodes: &[(Step, bool)]) -> Vec<Address> {
+    pub fn created_as_desired(&self, part: &PlanPart, nodes: &[(Step, bool)]) -> Vec<Address> {
         let busy: BTreeSet<&Address> = nodes.iter().map(|(step, _)| &step.address).collect();
-        let changes = |address: &Address| busy.contains(address) || part.plan.read.contains(address);
-        let uses_changing = |address| part.plan.dependencies.get(address).is_some_and(|used| used.iter().any(changes));
-        let is_first = |address| self.index.records().get(address).is_none_or(|stored| !stored.record.has_objects());
-        let is_triggered =
-            |address| part.config.instances.get(address).is_none_or(|wanted| !wanted.triggers.is_empty());
-        let index = &self.index;
-        let is_as_begun = |step: &Step| {
-            if self.objects.get(&step.address).is_none_or(|tracked| tracked.in_flight) {
-                return false;
-            }
-            let name = &step.address.name;
-            let present = (index.desired_digest(name), index.shared_fingerprint(name));
-            let begun = index.records().started(&step.address).filter(|start| start.step == *step);
-            begun.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) == present)
-        };
-        let running = nodes.iter().filter(|(_, is_running)| *is_running).map(|(step, _)| step);
-        let creates = running.filter(|step| step.operation == Operation::Create && !step.replaces);
-        let as_wanted = creates.filter(|step| {
+        let Adoption { plan, config, .. } = &*part.adoption;
+        let mut created = Vec::new();
+        for (step, _) in nodes.iter().filter(|(_, is_running)| *is_running) {
             let address = &step.address;
-            is_first(address) && is_as_begun(step) && !is_triggered(address) && !uses_changing(address)
-        });
-        as_wanted.map(|step| step.address.clone()).collect()
+            let is_triggered = config.instances.get(address).is_none_or(|instance| !instance.triggers.is_empty());
+            if is_triggered || !self.is_first_create(step) || !self.has_desired_state_of(step) {
+                continue;
+            }
+            let uses_changing = plan
+                .dependencies_of(address)
+                .iter()
+                .any(|used| busy.contains(used) || plan.objects.get(used).is_some_and(|planned| planned.is_read));
+            if !uses_changing {
+                created.push(address.clone());
+            }
+        }
+        created
+    }
+
+    fn is_first_create(&self, step: &Step) -> bool {
+        step.operation == Operation::Create && !step.replaces && !self.index.records().has_objects(&step.address)
+    }
+
+    /// Whether the desired state is the one for which a running step has started.
+    fn has_desired_state_of(&self, step: &Step) -> bool {
+        if self.objects.get(&step.address).is_none_or(|tracked| tracked.in_flight) {
+            return false;
+        }
+        let name = &step.address.name;
+        let present = (self.index.desired_digest(name), self.index.shared_fingerprint(name));
+        let begun = self.index.records().started(&step.address).filter(|start| start.step == *step);
+        begun.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) == present)
     }
 
     /// Plans a component again when a step has ended that was running at planning: its outcome is known now.
-    pub(super) fn replan_component(&mut self, step: &Step) {
+    pub fn replan_component(&mut self, step: &Step) {
         let planned_around = self.objects.get_mut(&step.address).is_some_and(TrackedObject::end_in_flight);
         let generation = self.index.instance(&step.address.name).map(|instance| instance.generation);
         let planned = self.resources.get(&step.address.name).map(|followed| followed.shared.generation);

@@ -18,7 +18,6 @@ mod renames;
 mod inputs;
 mod status_cache;
 mod links;
-mod overlay;
 mod proposal;
 mod providers;
 mod published_status;
@@ -46,7 +45,6 @@ use self::approvals::ApprovalCache;
 use self::families::FamilyCache;
 use self::inputs::InputCache;
 use self::links::{Links, dependency_names};
-use self::overlay::{Overlay, is_relevant_change};
 use self::providers::ProviderCache;
 use self::renames::RenameCandidates;
 use self::status_cache::StatusCache;
@@ -134,6 +132,17 @@ struct Entry {
     overlay: Overlay,
 }
 
+/// The finalizer and the annotation on a Resource as this process wrote them last, until the watch confirms them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Overlay {
+    /// Nothing to confirm.
+    None,
+    /// Added, for the Resource of this UID.
+    Marked(Arc<str>),
+    /// Removed, from the Resource of this UID.
+    Unmarked(Arc<str>),
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     namespace: Arc<str>,
@@ -172,6 +181,10 @@ impl Index {
 
     pub fn namespace_value(&self) -> &Value {
         &self.value
+    }
+
+    pub fn namespace_annotation(&self, name: &str) -> Option<&str> {
+        self.value.get("annotations")?.get(name)?.as_str()
     }
 
     pub fn is_terminating(&self) -> bool {
@@ -216,10 +229,16 @@ impl Index {
             return None;
         }
         let mut records = in_family(&self.records, name).map(|(_, stored)| &stored.record);
-        let own = records.find(|record| record.uid == instance.uid && record.has_objects());
-        let address = own.map(|record| record.address.clone());
-        let had_record = || instance.has_record_annotation().then(|| Address::single(name.clone()));
-        Some((address.or_else(had_record)?, instance.uid.clone()))
+        let record = records.find(|record| record.uid == instance.uid && record.has_objects());
+        let address = record
+            .map(|record| record.address.clone())
+            .or_else(|| instance.has_record_annotation().then(|| Address::single(name.clone())))?;
+        Some((address, instance.uid.clone()))
+    }
+
+    /// Whether the Resource of that name exists and is not being deleted.
+    pub fn is_desired(&self, name: &str) -> bool {
+        self.instance(name).is_some_and(|instance| instance.is_desired())
     }
 
     /// All Resources.
@@ -259,7 +278,12 @@ impl Index {
     }
 
     pub fn knows(&self, name: &str) -> bool {
-        self.entries.contains_key(name) || self.addresses(name).next().is_some()
+        self.entries.contains_key(name) || self.is_recorded(name)
+    }
+
+    /// Whether any address of that name has a record.
+    fn is_recorded(&self, name: &str) -> bool {
+        self.addresses(name).next().is_some()
     }
 
     pub fn addresses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
@@ -295,8 +319,8 @@ impl Index {
             Event::RecordsRelisting => self.records_relisting(),
             Event::RecordsListed => self.records_listed(),
             Event::Input(key, data) => self.input_changed(&key, data),
-            Event::Providers(all) => {
-                if self.providers.providers(all) {
+            Event::Providers(providers) => {
+                if self.providers.providers(providers) {
                     self.wake_dependents(|_| true);
                 }
             }
@@ -335,7 +359,7 @@ impl Index {
         let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
         let resources = names.iter().filter_map(|name| self.instance(name));
         resources.for_each(|resource| config.add(self.families.checked(resource)));
-        self.providers.fill(&mut config, |one| self.inputs.resolved_config(one));
+        self.providers.fill(&mut config, |provider_config| self.inputs.resolved_config(provider_config));
         config.incomplete.clone_from(&self.incomplete);
         config.link();
         config
@@ -343,9 +367,9 @@ impl Index {
 
     /// Instances in the family indexes of these names, including those whose record is lost.
     pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Arc<str>>) -> impl Iterator<Item = &'a Address> {
-        let all = names.iter().flat_map(|name| self.families.instances(name));
+        let indexed = names.iter().flat_map(|name| self.families.instances(name));
         // The watch has not delivered all changes of instances that this process removed.
-        all.filter(|address| !self.records.is_erased(address))
+        indexed.filter(|address| !self.records.is_erased(address))
     }
 
     /// Those of these names whose index replaces one that was lost.
@@ -378,7 +402,7 @@ impl Index {
         if let Some(before) = self.unlisted(instance.address.is_data()) {
             before.remove(&name);
         }
-        let has_record = self.addresses(&name).next().is_some();
+        let has_record = self.is_recorded(&name);
         let known = self.entries.get(&name).map(|entry| &entry.instance);
         let instance = match known {
             Some(known) => instance.share_with(known),
@@ -402,9 +426,9 @@ impl Index {
                 }
                 Entry { overlay: old.overlay.confirmed_by(&instance), instance, status, meta }
             }
-            other => {
+            replaced => {
                 self.wake_with_renames(&instance);
-                if let Some(old) = other {
+                if let Some(old) = replaced {
                     self.wake_with_renames(&old.instance);
                 }
                 Entry { instance, status: StatusCache::new(published), meta, overlay: Overlay::None }
@@ -428,8 +452,11 @@ impl Index {
             // The deletion was planned. Only neighbors that remain must be planned; otherwise a component of a thousand
             // objects would be planned a thousand times during its deletion.
             self.changes.removed.insert(name.clone());
-            let remains = |other: &&Arc<str>| self.entries.get(*other).is_some_and(|entry| !entry.instance.deleting);
-            self.changes.names.extend(self.links.neighbours(name).filter(remains).cloned());
+            let remaining = self
+                .links
+                .neighbours(name)
+                .filter(|neighbour| self.entries.get(*neighbour).is_some_and(|entry| !entry.instance.deleting));
+            self.changes.names.extend(remaining.cloned());
         } else {
             self.wake_with_neighbours(name);
         }
@@ -484,5 +511,40 @@ impl Index {
     }
 }
 
+impl Overlay {
+    /// The overlay after the watch has delivered this form of the Resource.
+    fn confirmed_by(self, observed: &Instance) -> Self {
+        let marked = observed.is_marked();
+        let unmarked = !observed.has_finalizer && observed.record_annotation != observed.uid;
+        match self {
+            // A record of an earlier Resource of the name says nothing about the finalizer and the annotation of this
+            // one.
+            Self::Marked(uid) | Self::Unmarked(uid) if uid != observed.uid => Self::None,
+            Self::Marked(_) if marked => Self::None,
+            Self::Unmarked(_) if unmarked => Self::None,
+            unconfirmed => unconfirmed,
+        }
+    }
+
+    /// The Resource with the finalizer and the annotation as last written.
+    fn over(&self, observed: &Arc<Instance>) -> Arc<Instance> {
+        let (has_finalizer, record_annotation) = match self {
+            Self::None => return observed.clone(),
+            Self::Marked(uid) => (true, uid.clone()),
+            Self::Unmarked(_) => (false, Arc::from("")),
+        };
+        Arc::new(Instance { record_annotation, has_finalizer, ..Instance::clone(observed) })
+    }
+}
+
+/// Whether a change of a Resource requires a plan. A change of the finalizer or the annotation does not, unless another
+/// client removed them from a Resource that has, or had, a record.
+fn is_relevant_change(old: &Instance, new: &Instance, has_record: bool) -> bool {
+    let finalizer_lost = old.has_finalizer && !new.has_finalizer;
+    let annotation_lost = old.record_annotation != new.record_annotation && new.record_annotation != new.uid;
+    let is_held = has_record || new.has_record_annotation();
+    !old.is_equivalent(new) || (is_held && (finalizer_lost || annotation_lost))
+}
+
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

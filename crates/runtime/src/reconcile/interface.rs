@@ -9,10 +9,9 @@ use super::plan_request::{PlanRequest, PlanResult};
 use super::provider_status::ConfigurationCheck;
 use super::summarize::{Note, ObjectState};
 use super::time::Time;
-use crate::execute::{JournalError, Permits, ProgressKind, Recovery, WorkerCommand, WorkerEvent, Workers};
+use crate::execute::{Adoption, JournalError, Permits, ProgressKind, Recovery, WorkerCommand, WorkerEvent, Workers};
 use api::{PlanStatus, ProviderConfigStatus, ResourceStatus};
 use engine::load::Instance;
-use engine::plan::Plan;
 use engine::plan::moves::Move;
 use model::{Address, Diagnostics, ProviderUse, Quota, Reason, Recorded, RecordedObject, Step, Stored};
 /// The differences between the controller and `purlin dev`.
@@ -80,7 +79,7 @@ pub enum Command {
     /// Cancel all plannings.
     CancelPlans,
     /// Informational: a plan was adopted.
-    Adopted { names: BTreeSet<Arc<str>>, plan: Box<Plan> },
+    Adopted { names: BTreeSet<Arc<str>>, adoption: Arc<Adoption> },
     /// Informational: the progress of a step.
     Progress(Step, ProgressKind),
     /// Execute an order of the schedule; ends with [`Signal::Worker`].
@@ -153,11 +152,11 @@ pub struct MoveRequest {
     pub moves: Vec<Move>,
     /// The records that the moves change; executing the moves updates them.
     pub records: Recorded,
-    pub(super) names: BTreeSet<Arc<str>>,
+    pub(crate) names: BTreeSet<Arc<str>>,
     /// The objects whose records may change.
-    pub(super) involved: BTreeSet<Address>,
+    pub(crate) involved: BTreeSet<Address>,
     /// Warnings of the drivers of new types.
-    pub(super) warnings: Diagnostics,
+    pub(crate) warnings: Diagnostics,
 }
 
 /// The result of the moves of one component.

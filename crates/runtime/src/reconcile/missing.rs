@@ -17,14 +17,14 @@ const FEW: usize = 5;
 const WINDOW: Duration = Duration::from_mins(30);
 
 #[derive(Debug, Default)]
-pub(super) struct MissingObjects {
+pub struct MissingObjects {
     /// When each object went missing; for a recreated object (`true`), when it was recreated.
     objects: BTreeMap<Address, (Time, bool)>,
 }
 
 impl MissingObjects {
     /// An object is missing.
-    pub(super) fn mark_missing(&mut self, address: &Address, now: Time) {
+    pub fn mark_missing(&mut self, address: &Address, now: Time) {
         let entry = self.objects.entry(address.clone()).or_insert((now, false));
         if entry.1 {
             *entry = (now, false);
@@ -32,20 +32,20 @@ impl MissingObjects {
     }
 
     /// A reading found the object.
-    pub(super) fn mark_found(&mut self, address: &Address) {
+    pub fn mark_found(&mut self, address: &Address) {
         if self.objects.get(address).is_some_and(|(_, recreated)| !recreated) {
             self.objects.remove(address);
         }
     }
 
-    pub(super) fn mark_recreated(&mut self, address: &Address, now: Time) {
+    pub fn mark_recreated(&mut self, address: &Address, now: Time) {
         if let Some(entry) = self.objects.get_mut(address) {
             *entry = (now, true);
         }
     }
 
     /// Removes an object.
-    pub(super) fn forget(&mut self, address: &Address) {
+    pub fn forget(&mut self, address: &Address) {
         self.objects.remove(address);
     }
 
@@ -54,7 +54,7 @@ impl MissingObjects {
     }
 
     /// The counts of objects that a plan over `scope` that reads `due` does not see.
-    pub(super) fn others(
+    pub fn others(
         &mut self,
         records: &Records,
         scope: &BTreeSet<Address>,
@@ -66,17 +66,18 @@ impl MissingObjects {
         if self.objects.is_empty() && due.len() <= FEW {
             return BTreeMap::new();
         }
-        let count =
-            |(id, objects): (&ProviderConfigId, &usize)| (id.clone(), MissingCount { objects: *objects, missing: 0 });
-        let mut others: BTreeMap<ProviderConfigId, MissingCount> = records.objects().iter().map(count).collect();
-        let configuration = |address| ProviderConfigId::of_record(&records.get(address)?.record);
-        for own in scope.iter().filter_map(configuration) {
-            others.entry(own).and_modify(|count| count.objects -= 1);
+        let mut others: BTreeMap<ProviderConfigId, MissingCount> = records
+            .objects()
+            .iter()
+            .map(|(id, objects)| (id.clone(), MissingCount { objects: *objects, missing: 0 }))
+            .collect();
+        for id in scope.iter().filter_map(|address| records.provider_config(address)) {
+            others.entry(id).and_modify(|count| count.objects -= 1);
         }
         // The plan itself finds those that it reads.
         let unread = self.objects.keys().filter(|address| !due.contains(address));
-        for missing in unread.filter_map(configuration) {
-            others.entry(missing).and_modify(|count| count.missing += 1);
+        for id in unread.filter_map(|address| records.provider_config(address)) {
+            others.entry(id).and_modify(|count| count.missing += 1);
         }
         others
     }

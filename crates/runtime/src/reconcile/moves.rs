@@ -10,23 +10,21 @@ use super::{Command, MoveRequest, MoveResult, Reconciler, ReportSubject};
 use crate::execute::Written;
 use engine::plan::ObjectBlock;
 use engine::plan::moves::{Move, references_any};
-use model::{Address, Diagnostic, Reason, Recorded};
+use model::{Address, Diagnostic, Reason};
 
 impl Reconciler {
-    pub(super) fn start_moves(&mut self, part: &PlanPart, moves: Vec<Move>) {
-        let involved = self.involved(&part.addresses, &moves);
+    pub fn start_moves(&mut self, part: &PlanPart, moves: Vec<Move>) {
+        let involved = self.involved(&part.adoption.scope, &moves);
         if involved.iter().any(|address| self.schedule.is_running(address)) {
             return self.plan_again(part);
         }
-        self.schedule.cancel(&part.addresses);
-        let known = self.index.records();
-        let own = |address: &Address| Some((address.clone(), known.get(address)?.clone()));
-        let records: Recorded = involved.iter().filter_map(own).collect();
+        self.schedule.cancel(&part.adoption.scope);
+        let records = self.index.records().of(&involved);
         for address in &involved {
             self.index.begin(address, Work::Move);
         }
-        let warns = |one: &&Diagnostic| one.reason == Reason::ProviderWarning;
-        let warnings = part.plan.diagnostics.iter().filter(warns).cloned().collect();
+        let diagnostics = part.adoption.plan.diagnostics.iter();
+        let warnings = diagnostics.filter(|diagnostic| diagnostic.reason == Reason::ProviderWarning).cloned().collect();
         self.moving.extend(part.names.iter().cloned());
         let names = part.names.clone();
         self.commands.push(Command::Move(Box::new(MoveRequest { moves, records, names, involved, warnings })));
@@ -34,56 +32,56 @@ impl Reconciler {
 
     /// The moved objects, their new addresses, and the objects whose records reference any of them.
     fn involved(&self, scope: &BTreeSet<Address>, moves: &[Move]) -> BTreeSet<Address> {
-        let ends = || moves.iter().flat_map(|one| [&one.from, &one.to]);
-        let names: BTreeSet<&str> = ends().map(|address| &*address.name).collect();
+        let ends = moves.iter().flat_map(|moved| [&moved.from, &moved.to]);
+        let names: BTreeSet<&str> = ends.clone().map(|address| &*address.name).collect();
         let records = scope.iter().filter_map(|address| self.index.records().get(address));
         let users =
             records.filter(|stored| references_any(&stored.record, &names)).map(|stored| &stored.record.address);
-        users.chain(ends()).cloned().collect()
+        users.chain(ends).cloned().collect()
     }
 
     /// Handles the result of moves; the component is planned again.
-    pub(super) fn handle_moves(&mut self, moved: MoveResult) {
-        let MoveResult { request, outcome } = moved;
+    pub fn handle_moves(&mut self, result: MoveResult) {
+        let MoveResult { request, outcome } = result;
         let MoveRequest { names, moves, involved, records, warnings } = request;
         self.moving.retain(|name| !names.contains(name));
         self.planning.joining.clear();
         for address in &involved {
             self.index.end(address, records.get(address).cloned().map_or(Written::Erased, Written::Record));
         }
-        for one in &moves {
+        for moved in &moves {
             match &outcome {
-                Ok(()) => self.report_move(one, &warnings),
+                Ok(()) => self.report_move(moved, &warnings),
                 Err(error) => {
-                    let message = format!("`{}` could not be moved to `{}`: {error}", one.from, one.to);
+                    let message = format!("`{}` could not be moved to `{}`: {error}", moved.from, moved.to);
                     tracing::warn!(namespace = &**self.namespace(), "{message}");
-                    for address in [&one.from, &one.to] {
+                    for address in [&moved.from, &moved.to] {
                         let held = ObjectBlock { reason: Reason::OperationFailed, message: message.clone() };
                         self.hold_failed(address, held, true, None);
                     }
                 }
             }
             // The withdrawn steps report no further progress.
-            if let Some(tracked) = self.objects.get_mut(&one.from) {
+            if let Some(tracked) = self.objects.get_mut(&moved.from) {
                 tracked.set_steps(Vec::new());
             }
-            self.clean_up(&one.from);
+            self.clean_up(&moved.from);
         }
         names.iter().for_each(|name| self.touch(name));
     }
 
-    fn report_move(&mut self, one: &Move, warnings: &[Diagnostic]) {
-        let Move { from, to, .. } = one;
-        let Some(instance) = self.index.instance(&to.name).filter(|_| !one.reverted) else {
+    fn report_move(&mut self, moved: &Move, warnings: &[Diagnostic]) {
+        let Move { from, to, reverted, .. } = moved;
+        let Some(instance) = self.index.instance(&to.name).filter(|_| !reverted) else {
             let namespace = self.namespace();
             return tracing::info!(%namespace, "`{from}` keeps its address because `{to}` is no longer desired");
         };
         let note = format!("moved `{from}` to `{to}`; the object is unchanged");
-        let moved = Note { warning: false, reason: "Moved", action: "Move", note };
-        let own = warnings.iter().filter(|warning| warning.address.as_ref() == Some(to));
-        let reason = Reason::ProviderWarning.as_str();
-        let warned = own.map(|one| Note { warning: true, reason, action: "Move", note: one.message() });
-        for note in std::iter::once(moved).chain(warned) {
+        let note = Note { warning: false, reason: "Moved", action: "Move", note };
+        self.report(ReportSubject::Resource(instance.clone()), note);
+        for warning in warnings.iter().filter(|warning| warning.address.as_ref() == Some(to)) {
+            let (reason, note) = (Reason::ProviderWarning.as_str(), warning.message());
+            let note = Note { warning: true, reason, action: "Move", note };
             self.report(ReportSubject::Resource(instance.clone()), note);
         }
     }

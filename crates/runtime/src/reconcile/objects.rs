@@ -13,68 +13,68 @@ use super::{Command, Environment, Reconciler, ReportSubject, retry};
 use model::{Address, Reason, in_family, with_namespace};
 
 #[derive(Debug, Default)]
-pub(super) struct Objects {
+pub struct Objects {
     /// Boxed, because the nodes of the map are half empty.
     tracked: BTreeMap<Address, Box<TrackedObject>>,
     made: MadeChanges,
     /// When to check an object or the status of a Resource.
     timers: BTreeSet<(Time, Address)>,
     /// Objects that went missing recently.
-    pub(super) missing: MissingObjects,
-    pub(super) abandoned: BTreeSet<Address>,
-    pub(super) over_quota: OverQuota,
+    pub missing: MissingObjects,
+    pub abandoned: BTreeSet<Address>,
+    pub over_quota: OverQuota,
     /// Objects that cannot be created because another object has their identity, with their type.
-    pub(super) taken: BTreeMap<Address, Arc<str>>,
+    pub taken: BTreeMap<Address, Arc<str>>,
     /// Objects whose watch may have to start, change or end.
     to_watch: BTreeSet<Address>,
 }
 
 impl Objects {
-    pub(super) fn get(&self, address: &Address) -> Option<&TrackedObject> {
+    pub fn get(&self, address: &Address) -> Option<&TrackedObject> {
         self.tracked.get(address).map(AsRef::as_ref)
     }
 
-    pub(super) fn get_mut(&mut self, address: &Address) -> Option<&mut TrackedObject> {
+    pub fn get_mut(&mut self, address: &Address) -> Option<&mut TrackedObject> {
         self.tracked.get_mut(address).map(AsMut::as_mut)
     }
 
     /// The object, and the changes that were made, to share them.
-    pub(super) fn with_made_changes(&mut self, address: &Address) -> Option<(&mut TrackedObject, &mut MadeChanges)> {
+    pub fn with_made_changes(&mut self, address: &Address) -> Option<(&mut TrackedObject, &mut MadeChanges)> {
         Some((self.tracked.get_mut(address)?, &mut self.made))
     }
 
-    pub(super) fn entry(&mut self, address: &Address) -> &mut TrackedObject {
+    pub fn entry(&mut self, address: &Address) -> &mut TrackedObject {
         self.tracked.entry(address.clone()).or_default()
     }
 
-    pub(super) fn of<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
+    pub fn of<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
         in_family(&self.tracked, name).map(|(address, tracked)| (address, &**tracked))
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.tracked.len()
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Address, &TrackedObject)> {
+    pub fn all(&self) -> impl Iterator<Item = (&Address, &TrackedObject)> {
         self.tracked.iter().map(|(address, tracked)| (address, &**tracked))
     }
 
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&Address, &mut TrackedObject)> {
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (&Address, &mut TrackedObject)> {
         self.tracked.iter_mut().map(|(address, tracked)| (address, &mut **tracked))
     }
 
     /// Schedules a check of an object.
-    pub(super) fn wake_at(&mut self, address: &Address, at: Time) {
+    pub fn wake_at(&mut self, address: &Address, at: Time) {
         self.timers.insert((at, address.clone()));
     }
 
     /// Schedules a plan of an object.
-    pub(super) fn retry_at(&mut self, address: &Address, at: Time) {
+    pub fn retry_at(&mut self, address: &Address, at: Time) {
         self.entry(address).retry_at = Some(at);
         self.wake_at(address, at);
     }
 
-    pub(super) fn next_timer(&self) -> Option<Time> {
+    pub fn next_timer(&self) -> Option<Time> {
         self.timers.first().map(|(at, _)| *at)
     }
 
@@ -83,23 +83,23 @@ impl Objects {
         is_due.then(|| self.timers.pop_first().map(|(_, address)| address))?
     }
 
-    pub(super) fn stop_timers(&mut self) {
+    pub fn stop_timers(&mut self) {
         self.timers.clear();
     }
 
     /// Updates the watch of an object at the end of the turn.
-    pub(super) fn watch(&mut self, address: &Address) {
+    pub fn watch(&mut self, address: &Address) {
         self.to_watch.insert(address.clone());
     }
 
-    pub(super) fn take_to_watch(&mut self) -> BTreeSet<Address> {
+    pub fn take_to_watch(&mut self) -> BTreeSet<Address> {
         std::mem::take(&mut self.to_watch)
     }
 }
 
 impl Reconciler {
     /// Checks all objects whose timer is due.
-    pub(super) fn handle_timers(&mut self, environment: &dyn Environment) {
+    pub fn handle_timers(&mut self, environment: &dyn Environment) {
         while let Some(address) = self.objects.due_timer(self.now.time) {
             self.check_object(&address, environment);
         }
@@ -111,10 +111,9 @@ impl Reconciler {
         let now = self.now.time;
         let Some(tracked) = self.objects.get_mut(address) else { return };
         // The timers are cleared even if no reading happens now: the next plan reads the object, not every timer.
-        let is_due = |at: &mut Option<Time>| at.take_if(|at| *at <= now).is_some();
-        let is_to_be_read = is_due(&mut tracked.check_at) | is_due(&mut tracked.read_at);
+        let is_to_be_read = end_timer(&mut tracked.check_at, now) | end_timer(&mut tracked.read_at, now);
         tracked.unread |= is_to_be_read;
-        let is_retry = is_due(&mut tracked.retry_at);
+        let is_retry = end_timer(&mut tracked.retry_at, now);
         self.counts.retries += u64::from(is_retry && tracked.failures > 0);
         if is_retry | is_to_be_read {
             self.touch(&address.name);
@@ -122,7 +121,7 @@ impl Reconciler {
     }
 
     /// Plans these objects now, with a reading.
-    pub(super) fn read_now(&mut self, objects: BTreeSet<Address>) {
+    pub fn read_now(&mut self, objects: BTreeSet<Address>) {
         for address in objects {
             self.objects.entry(&address).unread = true;
             self.touch(&address.name);
@@ -130,7 +129,7 @@ impl Reconciler {
     }
 
     /// Retries the objects that wait after a failure and for which `which` returns `true`.
-    pub(super) fn retry(&mut self, which: impl Fn(&TrackedObject) -> bool) {
+    pub fn retry(&mut self, which: impl Fn(&TrackedObject) -> bool) {
         let mut names = BTreeSet::new();
         for (address, tracked) in self.objects.all_mut().filter(|(_, tracked)| which(tracked)) {
             if tracked.hold.take().is_some() || tracked.failures > 0 {
@@ -143,7 +142,7 @@ impl Reconciler {
 
     /// Cleans up an object after a plan or a step: reports an abandoned record, drops an object that no longer exists,
     /// or releases its Resource.
-    pub(super) fn clean_up(&mut self, address: &Address) {
+    pub fn clean_up(&mut self, address: &Address) {
         let recorded = self.index.records().contains_key(address);
         let busy = self.index.records().work_on(address).is_some() || self.moving.contains(&address.name);
         if self.index.instance(&address.name).is_none() {
@@ -166,7 +165,7 @@ impl Reconciler {
 
     /// Releases a Resource that is being deleted once it has no objects; a family may never have had any. Returns
     /// whether that is so.
-    pub(super) fn release_if_empty(&mut self, name: &Arc<str>) -> bool {
+    pub fn release_if_empty(&mut self, name: &Arc<str>) -> bool {
         let resource = self.index.instance(name);
         let Some(resource) = resource.filter(|resource| resource.deleting && resource.has_finalizer) else {
             return false;
@@ -182,14 +181,14 @@ impl Reconciler {
 
     /// Whether any instance of a Resource has a record or work in progress.
     fn has_traces(&self, name: &Arc<str>) -> bool {
-        let busy = |address: &Address| self.index.records().work_on(address).is_some();
+        let records = self.index.records();
         self.moving.contains(name)
             || self.recorded(name).next().is_some()
-            || self.objects.of(name).any(|(address, tracked)| tracked.is_open() || busy(address))
+            || self.objects.of(name).any(|(address, tracked)| tracked.is_open() || records.work_on(address).is_some())
     }
 
     /// Retries a failed release with back-off.
-    pub(super) fn release_failed(&mut self, name: Arc<str>, uid: &Arc<str>) {
+    pub fn release_failed(&mut self, name: Arc<str>, uid: &Arc<str>) {
         self.resources.released.remove(uid);
         let address = Address::single(name);
         let wait = self.wait_after_failure(&address, Reason::OperationFailed);
@@ -198,7 +197,7 @@ impl Reconciler {
 
     /// Gives a Resource its finalizer and annotation back, whatever its state: without them, its deletion would leave its
     /// object behind.
-    pub(super) fn claim(&mut self, name: &Arc<str>) {
+    pub fn claim(&mut self, name: &Arc<str>) {
         if self.moving.contains(name) || self.resources.claiming.contains(name) {
             return;
         }
@@ -209,7 +208,7 @@ impl Reconciler {
     }
 
     /// Retries a failed claim with back-off.
-    pub(super) fn claimed(&mut self, name: Arc<str>, done: bool) {
+    pub fn claimed(&mut self, name: Arc<str>, done: bool) {
         if self.resources.claiming.remove(&name) && !done {
             let address = Address::single(name);
             let wait = self.wait_after_failure(&address, Reason::OperationFailed);
@@ -218,7 +217,7 @@ impl Reconciler {
     }
 
     /// Counts a failure of an object. Returns the delay before the next attempt.
-    pub(super) fn wait_after_failure(&mut self, address: &Address, reason: Reason) -> Duration {
+    pub fn wait_after_failure(&mut self, address: &Address, reason: Reason) -> Duration {
         let draw = self.random.number();
         let tracked = self.objects.entry(address);
         tracked.failures += 1;
@@ -250,7 +249,7 @@ impl Reconciler {
     }
 
     /// An object of this type was destroyed: plans those that cannot be created because another one has their identity.
-    pub(super) fn identity_freed(&mut self, type_name: &Arc<str>) {
+    pub fn identity_freed(&mut self, type_name: &Arc<str>) {
         let waiting = self.objects.taken.iter().filter(|(_, of)| *of == type_name);
         let names: BTreeSet<Arc<str>> = waiting.map(|(address, _)| address.name.clone()).collect();
         names.iter().for_each(|name| self.touch(name));
@@ -273,4 +272,9 @@ impl Reconciler {
         // Only now does its absence show that an approved destroy was made.
         self.index.approvals_mut().touch_names([&address.name]);
     }
+}
+
+/// Clears a timer if it is due. Returns whether it was.
+fn end_timer(timer: &mut Option<Time>, now: Time) -> bool {
+    timer.take_if(|at| *at <= now).is_some()
 }

@@ -14,23 +14,25 @@ use model::{Address, Stored};
 impl Reconciler {
     /// The records and imports of other components that a plan of these names must respect: the records of the types
     /// that the plan imports, and those that may have an object that the plan destroys. Usually there are none.
-    pub(super) fn other_components(
+    pub fn other_components(
         &self,
         index: &Index,
         names: &BTreeSet<Arc<str>>,
         addresses: &BTreeSet<Address>,
     ) -> OtherComponents {
-        let is_wanted = |name: &str| index.instance(name).is_some_and(|instance| instance.is_desired());
-        let own = names.iter().filter_map(|name| index.instance(name));
-        let own = own.filter(|instance| instance.has_import() && self.may_import(instance));
-        let importing: BTreeSet<Arc<str>> = own.map(|instance| instance.type_name.clone()).collect();
+        let importing: BTreeSet<Arc<str>> = names
+            .iter()
+            .filter_map(|name| index.instance(name))
+            .filter(|instance| instance.has_import() && self.may_import(instance))
+            .map(|instance| instance.type_name.clone())
+            .collect();
         let records = addresses.iter().filter_map(|address| self.index.records().get(address));
-        let removed: Vec<&Stored> = records.filter(|stored| !is_wanted(&stored.record.address.name)).collect();
+        let removed: Vec<&Stored> = records.filter(|stored| !index.is_desired(&stored.record.address.name)).collect();
         let removing: BTreeSet<Arc<str>> = removed.iter().map(|stored| stored.record.type_name.clone()).collect();
         // Usually both are empty, and nothing looks at all objects of the namespace.
         let mut others = match importing.is_empty() {
             true => OtherComponents::default(),
-            false => self.importable(index, names, &importing, is_wanted),
+            false => self.importable(index, names, &importing),
         };
         if !removing.is_empty() {
             let types = importing.union(&removing).cloned().collect();
@@ -42,24 +44,18 @@ impl Reconciler {
             let record = &stored.record;
             !names.contains(&record.address.name) && !importing.contains(&record.type_name)
         });
-        others.records.extend(same.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name))));
+        others.records.extend(same.map(|stored| (stored.clone(), index.is_desired(&stored.record.address.name))));
         others
     }
 
     /// The records and imports of other components that have one of these types.
-    fn importable(
-        &self,
-        index: &Index,
-        names: &BTreeSet<Arc<str>>,
-        types: &BTreeSet<Arc<str>>,
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> OtherComponents {
-        let is_other = |address: &Address, type_name| types.contains(type_name) && !names.contains(&address.name);
-        let records = self.index.records().values();
-        let records = records.filter(|stored| is_other(&stored.record.address, &stored.record.type_name));
-        let records = records.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name)));
+    fn importable(&self, index: &Index, names: &BTreeSet<Arc<str>>, types: &BTreeSet<Arc<str>>) -> OtherComponents {
+        let records =
+            self.index.records().values().filter(|stored| {
+                types.contains(&stored.record.type_name) && !names.contains(&stored.record.address.name)
+            });
         OtherComponents {
-            records: records.collect(),
+            records: records.map(|stored| (stored.clone(), index.is_desired(&stored.record.address.name))).collect(),
             imports: self.pending_imports(index, names, types),
             creates: Vec::new(),
         }
@@ -99,7 +95,7 @@ impl Reconciler {
                 && instance.is_desired()
                 && instance.repetition.is_none()
                 && !instance.has_errors()
-                && self.index.records().get(&instance.address).is_none_or(|stored| !stored.record.has_objects())
+                && !self.index.records().has_objects(&instance.address)
         });
         instances.cloned().collect()
     }
@@ -112,7 +108,6 @@ impl Reconciler {
     }
 
     fn is_to_be_imported(&self, instance: &Instance, address: &Address) -> bool {
-        let record = self.index.records().get(address);
-        instance.is_desired() && record.is_none_or(|stored| !stored.record.has_objects())
+        instance.is_desired() && !self.index.records().has_objects(address)
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::held_plan::{GuardedComponent, held_plan};
 use super::time::Time;
+use crate::execute::Adoption;
 use crate::pipeline;
 use engine::graph::ActionGraph;
 use engine::load::Config;
-use engine::plan::approval::{Approvals, followers};
+use engine::plan::approval::{Approvals, Digester, followers};
 use engine::plan::moves::Move;
-use engine::plan::{ObjectBlock, Plan, PlanOptions, ResponseCache, RunningStep};
-use model::{Action, Address, ChangeApproval, Recorded, Value, Version, has_errors};
+use engine::plan::{ObjectBlock, Plan, PlanOptions, ResponseCache};
+use model::{Action, Address, ChangeApproval, Recorded, Version, has_errors};
 
 #[derive(Debug)]
 pub struct PlanRequest {
@@ -22,75 +23,68 @@ pub struct PlanRequest {
     /// Cached provider responses; planning adds new ones.
     pub memo: ResponseCache,
     /// What is approved; `None` if nothing needs an approval.
-    pub(super) approvals: Option<Approvals>,
-    pub(super) guarded: Vec<GuardedComponent>,
+    pub(crate) approvals: Option<Approvals>,
+    pub(crate) guarded: Vec<GuardedComponent>,
     /// The approvals of changes of the last plan.
-    pub(super) approved: BTreeMap<Address, ChangeApproval>,
-    pub(super) scope: PlanScope,
+    pub(crate) approved: BTreeMap<Address, ChangeApproval>,
+    pub(crate) scope: PlanScope,
     /// The known objects; planning may add instances of families.
-    pub(super) addresses: BTreeSet<Address>,
-    pub(super) fingerprints: BTreeMap<Address, u64>,
-    pub(super) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
-    pub(super) began: Time,
+    pub(crate) addresses: BTreeSet<Address>,
+    pub(crate) fingerprints: BTreeMap<Address, u64>,
+    pub(crate) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    pub(crate) began: Time,
 }
 
 /// A plan with its scope.
 #[derive(Debug)]
 pub struct PlanResult {
-    pub(super) parts: Vec<PlanPart>,
-    pub(super) memo: ResponseCache,
-    pub(super) scope: PlanScope,
-    pub(super) began: Time,
+    pub(crate) parts: Vec<PlanPart>,
+    pub(crate) memo: ResponseCache,
+    pub(crate) scope: PlanScope,
+    pub(crate) began: Time,
 }
 
 impl PlanResult {
     /// Whether an object cannot be planned because of an error.
     pub fn has_errors(&self) -> bool {
-        self.parts.iter().any(|part| has_errors(&part.plan.diagnostics))
+        self.parts.iter().any(|part| has_errors(&part.adoption.plan.diagnostics))
     }
 }
 
 /// What one plan covers. Only components that use the same providers are planned together: a slow provider delays only
 /// its own components.
 #[derive(Debug, Default)]
-pub(super) struct PlanScope {
-    pub(super) names: BTreeSet<Arc<str>>,
+pub struct PlanScope {
+    pub names: BTreeSet<Arc<str>>,
     /// The components of `names`. A running plan can join several, which must be planned together until it ends.
-    pub(super) components: Vec<BTreeSet<Arc<str>>>,
+    pub components: Vec<BTreeSet<Arc<str>>>,
     /// The same without what only a running plan joins. Users decide on each of these.
-    pub(super) connected: Vec<BTreeSet<Arc<str>>>,
+    pub connected: Vec<BTreeSet<Arc<str>>>,
     /// Whether planning calls providers, which may be slow.
-    pub(super) asks_providers: bool,
+    pub asks_providers: bool,
 }
 
 /// The part of a plan that covers some components.
 #[derive(Debug)]
-pub(super) struct PlanPart {
-    pub(super) names: BTreeSet<Arc<str>>,
-    pub(super) addresses: BTreeSet<Address>,
-    pub(super) config: Arc<Config>,
-    pub(super) versions: BTreeMap<Address, Version>,
-    pub(super) running: Vec<RunningStep>,
-    pub(super) fingerprints: BTreeMap<Address, u64>,
-    pub(super) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
-    /// The first name of each name's component.
-    pub(super) components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
-    pub(super) plan: Plan,
-    pub(super) namespace: Value,
+pub struct PlanPart {
+    pub names: BTreeSet<Arc<str>>,
+    pub adoption: Arc<Adoption>,
+    pub versions: BTreeMap<Address, Version>,
+    pub fingerprints: BTreeMap<Address, u64>,
     /// The components with changes that need an approval.
-    pub(super) guarded: Vec<GuardedComponent>,
-    pub(super) kind: PartKind,
+    pub guarded: Vec<GuardedComponent>,
+    pub kind: PartKind,
 }
 
 /// What a part of a plan contains.
-#[derive(Debug)]
-pub(super) enum PartKind {
+#[derive(Debug, PartialEq)]
+pub enum PartKind {
     /// Moves of records. The rest of the plan is dropped: the component is planned again afterwards.
     Moves(Vec<Move>),
     /// Steps that destroy, replace or forget an object.
-    Destructive(ActionGraph),
+    Destructive,
     /// Steps that destroy, replace and forget nothing.
-    NonDestructive(ActionGraph),
+    NonDestructive,
 }
 
 impl PlanRequest {
@@ -124,22 +118,25 @@ impl PlanRequest {
         let Some(approvals) = &self.approvals else { return false };
         let pipeline::OrderedPlan { plan, config, moves, .. } = ordered;
         let mut blocks: Vec<(Address, ObjectBlock)> = Vec::new();
-        self.approved = approvals.second_halves(salt, plan, config, &self.recorded);
+        let digester = Digester::new(salt, plan, config, &self.options.namespace_value);
+        self.approved = approvals.second_halves(&digester, &self.recorded);
         for component in &self.scope.connected {
             // After the moves, the component is planned again.
-            if moves.iter().any(|one| component.contains(&one.from.name)) {
+            if moves.iter().any(|moved| component.contains(&moved.from.name)) {
                 continue;
             }
-            let Some(guarded) = approvals.guarded(salt, plan, config, &self.recorded, component) else { continue };
-            let approved = guarded.changes.iter().map(|one| (one.digest.address.clone(), one.approval.clone()));
+            let Some(guarded) = approvals.guarded(&digester, &self.recorded, component) else { continue };
+            let approved =
+                guarded.changes.iter().map(|change| (change.digest.address.clone(), change.approval.clone()));
             self.approved.extend(approved.filter_map(|(address, approval)| Some((address, approval?))));
             // The Plan is that of the first plan with held changes, which is as if all of them were approved.
-            let known = self.guarded.iter().find(|one| one.names == *component).filter(|one| one.held.is_some());
+            let earlier = self.guarded.iter().find(|earlier| earlier.names == *component);
+            let known = earlier.filter(|earlier| earlier.held.is_some());
             let (offer, held) = match (known, guarded.held()) {
                 (Some(known), _) => (known.offer.clone(), known.held.clone()),
                 (None, Some(held)) => {
                     let offer = guarded.offer(|digest| approvals.offers.get(digest).cloned());
-                    (offer, Some(Arc::new(held_plan(ordered, component, held))))
+                    (offer, Some(Arc::new(held_plan(ordered, component, &guarded, held))))
                 }
                 (None, None) => (None, None),
             };
@@ -147,8 +144,8 @@ impl PlanRequest {
                 blocks.extend(followers::blocks(&guarded, plan, &self.recorded, offer));
                 blocks.extend(guarded.blocks(offer, &self.options));
             }
-            if !self.guarded.iter().any(|one| one.names == *component && one.held.is_some() == held.is_some()) {
-                self.guarded.retain(|one| one.names != *component);
+            if earlier.is_none_or(|earlier| earlier.held.is_some() != held.is_some()) {
+                self.guarded.retain(|earlier| earlier.names != *component);
                 self.guarded.push(GuardedComponent { names: component.clone(), guarded, offer, held });
             }
         }
@@ -160,49 +157,51 @@ impl PlanRequest {
 
     /// Splits a plan into its parts.
     pub fn into_result(mut self, ordered: pipeline::OrderedPlan) -> PlanResult {
-        let pipeline::OrderedPlan { plan, graph, config, moves } = ordered;
-        self.addresses.extend(plan.changes.iter().map(|change| change.address.clone()));
-        let mut kinds: Vec<(BTreeSet<Arc<str>>, PartKind)> = Vec::new();
-        let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
-        for names in ordered_together(self.scope.components.clone(), &plan.remedies) {
-            let own: Vec<Move> = moves.iter().filter(|one| names.contains(&one.from.name)).cloned().collect();
-            if !own.is_empty() {
-                kinds.push((names, PartKind::Moves(own)));
-            } else if gives_up(&plan, &names) {
-                let graph = graph.subgraph(&names);
-                kinds.push((names, PartKind::Destructive(graph)));
-            } else {
-                calm.extend(names);
-            }
-        }
-        if !calm.is_empty() {
-            let graph = if kinds.is_empty() { graph } else { graph.subgraph(&calm) };
-            kinds.push((calm, PartKind::NonDestructive(graph)));
+        let pipeline::OrderedPlan { mut plan, graph, config, moves } = ordered;
+        self.addresses.extend(plan.changes().map(|change| change.address.clone()));
+        for (address, approval) in std::mem::take(&mut self.approved) {
+            plan.objects.entry(address).or_default().approval = Some(approval);
         }
         let components = Arc::new(self.scope.first_names());
-        let part = |(names, kind)| self.part(&plan, &config, names, kind, &components);
-        let parts = kinds.into_iter().map(part).collect();
+        let mut parts: Vec<PlanPart> = Vec::new();
+        let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
+        for names in ordered_together(self.scope.components.clone(), &plan) {
+            let moves: Vec<Move> = moves.iter().filter(|moved| names.contains(&moved.from.name)).cloned().collect();
+            let (kind, graph) = match () {
+                () if !moves.is_empty() => (PartKind::Moves(moves), ActionGraph::default()),
+                () if gives_up(&plan, &names) => (PartKind::Destructive, graph.subgraph(&names)),
+                () => {
+                    calm.extend(names);
+                    continue;
+                }
+            };
+            parts.push(self.part(plan.take(&names), graph, &config, names, kind, &components));
+        }
+        if !calm.is_empty() {
+            let graph = if parts.is_empty() { graph } else { graph.subgraph(&calm) };
+            parts.push(self.part(plan.take(&calm), graph, &config, calm, PartKind::NonDestructive, &components));
+        }
         PlanResult { parts, memo: self.memo, scope: self.scope, began: self.began }
     }
 
     /// The part of the given names, which are whole components.
     fn part(
         &self,
-        plan: &Plan,
+        plan: Plan,
+        graph: ActionGraph,
         config: &Arc<Config>,
         names: BTreeSet<Arc<str>>,
         kind: PartKind,
         components: &Arc<BTreeMap<Arc<str>, Arc<str>>>,
     ) -> PlanPart {
-        let of = |address: &Address| names.contains(&address.name);
-        let concerns = |address: &Option<Address>| address.as_ref().is_none_or(of);
-        let recorded = self.recorded.iter().filter(|(address, _)| of(address));
-        PlanPart {
-            addresses: self.addresses.iter().filter(|address| of(address)).cloned().collect(),
+        let recorded = self.recorded.iter().filter(|(address, _)| names.contains(&address.name));
+        let running = self.options.running.iter().filter(|running| names.contains(&running.step.address.name));
+        let adoption = Adoption {
+            scope: self.addresses.iter().filter(|address| names.contains(&address.name)).cloned().collect(),
             config: Arc::new(Config {
                 program: config.program.clone(),
                 namespace: config.namespace.clone(),
-                instances: only(&config.instances, of),
+                instances: only(&config.instances, &names),
                 families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
                 incomplete: config.incomplete.clone(),
                 unreadable: config.unreadable.clone(),
@@ -210,26 +209,18 @@ impl PlanRequest {
                 provider_configs: config.provider_configs.clone(),
                 provider_config_version: config.provider_config_version,
             }),
-            versions: recorded.map(|(address, stored)| (address.clone(), stored.version)).collect(),
-            running: self.options.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),
-            fingerprints: only(&self.fingerprints, of),
+            plan,
+            graph: Arc::new(graph),
+            namespace: self.options.namespace_value.clone(),
+            running: running.cloned().collect(),
             desired_digests: self.desired_digests.clone(),
             components: components.clone(),
-            plan: Plan {
-                changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
-                prepared: only(&plan.prepared, of),
-                lifecycle: only(&plan.lifecycle, of),
-                dependencies: only(&plan.dependencies, of),
-                remedies: only(&plan.remedies, of),
-                readings: only(&plan.readings, of),
-                read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
-                missing: plan.missing.iter().filter(|address| of(address)).cloned().collect(),
-                diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
-                faulty: plan.faulty.iter().filter(|address| of(address)).cloned().collect(),
-                approvals: only(&self.approved, of),
-            },
-            namespace: self.options.namespace_value.clone(),
-            guarded: self.guarded.iter().filter(|one| one.names.is_subset(&names)).cloned().collect(),
+        };
+        PlanPart {
+            adoption: Arc::new(adoption),
+            versions: recorded.map(|(address, stored)| (address.clone(), stored.version)).collect(),
+            fingerprints: only(&self.fingerprints, &names),
+            guarded: self.guarded.iter().filter(|component| component.names.is_subset(&names)).cloned().collect(),
             kind,
             names,
         }
@@ -239,38 +230,28 @@ impl PlanRequest {
 impl PlanScope {
     /// The first name of each name's component.
     fn first_names(&self) -> BTreeMap<Arc<str>, Arc<str>> {
-        let of_component = |component: &BTreeSet<Arc<str>>| {
+        let mut first_names = BTreeMap::new();
+        for component in &self.components {
             let first = component.first().cloned().unwrap_or_default();
-            component.iter().map(|name| (name.clone(), first.clone())).collect::<Vec<_>>()
-        };
-        self.components.iter().flat_map(of_component).collect()
-    }
-}
-
-impl PlanPart {
-    /// The desired digest of a Resource at planning.
-    pub(super) fn desired_digest(&self, name: &str) -> u64 {
-        self.desired_digests.get(name).copied().unwrap_or_default()
+            first_names.extend(component.iter().map(|name| (name.clone(), first.clone())));
+        }
+        first_names
     }
 }
 
 /// The components, joined where a step of one makes a change of another possible: one waits for the other.
-fn ordered_together(
-    mut components: Vec<BTreeSet<Arc<str>>>,
-    remedies: &BTreeMap<Address, Vec<Address>>,
-) -> Vec<BTreeSet<Arc<str>>> {
-    for (address, remedies) in remedies {
-        let is_joined = |names: &mut BTreeSet<Arc<str>>| {
-            std::iter::once(address).chain(remedies).any(|address| names.contains(&address.name))
-        };
-        let joined = components.extract_if(.., is_joined).flatten().collect();
-        components.push(joined);
+fn ordered_together(mut components: Vec<BTreeSet<Arc<str>>>, plan: &Plan) -> Vec<BTreeSet<Arc<str>>> {
+    for (address, object) in plan.objects.iter().filter(|(_, object)| !object.remedies.is_empty()) {
+        let joined = std::iter::once(address).chain(&object.remedies).map(|address| &address.name);
+        let parts = components.extract_if(.., |names| joined.clone().any(|name| names.contains(name)));
+        let component = parts.flatten().collect();
+        components.push(component);
     }
     components
 }
 
-fn only<T: Clone>(all: &BTreeMap<Address, T>, of: impl Fn(&Address) -> bool) -> BTreeMap<Address, T> {
-    all.iter().filter(|(address, _)| of(address)).map(|(address, item)| (address.clone(), item.clone())).collect()
+fn only<T: Clone>(items: &BTreeMap<Address, T>, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, T> {
+    items.iter().filter(|(address, _)| names.contains(&address.name)).map(cloned).collect()
 }
 
 fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
@@ -279,8 +260,10 @@ fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
 
 /// Whether the plan destroys, replaces or forgets an object of these components.
 fn gives_up(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
-    let harsh = |action| matches!(action, Action::Replace | Action::Destroy | Action::Forget);
-    plan.changes.iter().any(|change| harsh(change.action) && names.contains(&change.address.name))
+    plan.changes().any(|change| {
+        matches!(change.action, Action::Replace | Action::Destroy | Action::Forget)
+            && names.contains(&change.address.name)
+    })
 }
 
 #[cfg(test)]
@@ -289,11 +272,22 @@ mod tests {
 
     #[test]
     fn components_of_which_one_waits_for_the_other_are_one_part() {
-        let names = |names: &str| names.split(' ').map(Arc::from).collect::<BTreeSet<Arc<str>>>();
         let components = ["a x", "b", "c", "d"].map(names).to_vec();
-        let waits = |from, to| (Address::single(from), vec![Address::single(to)]);
-        let parts = ordered_together(components.clone(), &[waits("a", "b"), waits("b", "d")].into());
+        let parts = ordered_together(components.clone(), &plan(&[("a", "b"), ("b", "d")]));
         assert_eq!(parts, ["c", "a b d x"].map(names));
-        assert_eq!(ordered_together(components.clone(), &[waits("a", "x")].into()).len(), components.len());
+        assert_eq!(ordered_together(components.clone(), &plan(&[("a", "x")])).len(), components.len());
+    }
+
+    fn names(names: &str) -> BTreeSet<Arc<str>> {
+        names.split(' ').map(Arc::from).collect()
+    }
+
+    /// A plan in which each first object waits for the second one.
+    fn plan(waits: &[(&str, &str)]) -> Plan {
+        let mut plan = Plan::default();
+        for (from, to) in waits {
+            plan.objects.entry(Address::single(*from)).or_default().remedies = vec![Address::single(*to)];
+        }
+        plan
     }
 }

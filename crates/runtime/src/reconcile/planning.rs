@@ -11,13 +11,12 @@ use super::plan_request::{PartKind, PlanPart, PlanRequest, PlanResult, PlanScope
 use super::scope::BacklogShare;
 use super::time::Time;
 use super::{Command, Environment, Phase, Reconciler};
-use crate::execute::Adoption;
 use engine::load::Config;
 use engine::plan::{ObjectBlock, PlanOptions, Refresh, ResponseCache};
-use model::{Address, Reason, Recorded, Step, in_family};
+use model::{Address, Reason, in_family};
 
 /// How often destroys that are held because of the CRD are retried.
-pub(super) const CRD_AGAIN: Duration = Duration::from_secs(15);
+pub const CRD_AGAIN: Duration = Duration::from_secs(15);
 /// How often destroys are retried while Resources are being listed: a page takes about that long.
 const RELISTED_AGAIN: Duration = Duration::from_millis(100);
 /// The delay after a planning that panicked.
@@ -26,48 +25,53 @@ const AFTER_PANIC: Duration = Duration::from_secs(30);
 const MAX_FAILED_CREATES: u32 = 3;
 
 #[derive(Debug, Default)]
-pub(super) struct Planning {
+pub struct Planning {
     /// Names that changed and are not planned yet.
-    pub(super) debounce: Debounce,
+    pub debounce: Debounce,
     /// The share of this namespace in the steps that may wait. `None`: no limit.
-    pub(super) share: Option<BacklogShare>,
+    pub share: Option<BacklogShare>,
     /// When names were last released that were held back, for each [`Queue`](super::debounce::Queue).
-    pub(super) released_at: [Time; 2],
+    pub released_at: [Time; 2],
     /// The names of plans that are being computed. They are disjoint.
-    pub(super) in_progress: BTreeSet<Arc<str>>,
+    pub in_progress: BTreeSet<Arc<str>>,
     /// Names that have joined a component that is being planned or moved. They are planned afterwards.
-    pub(super) joining: BTreeSet<Arc<str>>,
+    pub joining: BTreeSet<Arc<str>>,
     /// Names whose last plan was stale because steps continued during planning.
-    pub(super) stale_names: BTreeSet<Arc<str>>,
+    pub stale_names: BTreeSet<Arc<str>>,
     /// Names for which the schedule is paused during planning, and until when at the latest.
-    pub(super) pauses: Vec<(Time, BTreeSet<Arc<str>>)>,
+    pub pauses: Vec<(Time, BTreeSet<Arc<str>>)>,
     /// Destructive plan parts that wait until their component is quiet.
-    pub(super) deferred: Vec<DeferredPart>,
+    pub deferred: Vec<DeferredPart>,
     /// Plans with open steps.
-    pub(super) adopted: AdoptedPlans,
+    pub adopted: AdoptedPlans,
     /// Cached provider responses for objects that wait to be created or changed.
-    pub(super) memo: ResponseCache,
+    pub memo: ResponseCache,
 }
 
 impl Planning {
     /// Stops planning and adopting.
-    pub(super) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.deferred.clear();
         self.pauses.clear();
         self.in_progress.clear();
     }
 
     /// Whether a name has changed since its last plan, or is being planned.
-    pub(super) fn is_unplanned(&self, name: &Arc<str>) -> bool {
+    pub fn is_unplanned(&self, name: &Arc<str>) -> bool {
         self.debounce.contains(name) || self.in_progress.contains(name) || self.joining.contains(name)
     }
 
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether any name has changed since its last plan, or is being planned.
+    pub fn has_unplanned(&self) -> bool {
+        self.debounce.len() > 0 || !self.in_progress.is_empty() || !self.joining.is_empty()
+    }
+
+    pub fn is_quiet(&self) -> bool {
         self.in_progress.is_empty() && self.deferred.is_empty()
     }
 
     /// The number of names of the parts that wait until their component is quiet.
-    pub(super) fn deferred_names(&self) -> usize {
+    pub fn deferred_names(&self) -> usize {
         self.deferred.iter().map(|deferred| deferred.part.names.len()).sum()
     }
 
@@ -84,7 +88,7 @@ impl Planning {
     }
 
     /// Drops the deferred parts that a new plan of these names replaces. Returns their names, which are due again.
-    pub(super) fn drop_deferred(&mut self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+    pub fn drop_deferred(&mut self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
         let dropped = self.deferred.extract_if(.., |deferred| !deferred.part.names.is_disjoint(names));
         let due: BTreeSet<Arc<str>> = dropped.flat_map(|dropped| dropped.part.names).collect();
         self.debounce.finish(&due);
@@ -93,28 +97,27 @@ impl Planning {
 }
 
 #[derive(Debug)]
-pub(super) struct DeferredPart {
-    pub(super) part: PlanPart,
+pub struct DeferredPart {
+    pub part: PlanPart,
     at: Time,
 }
 
 impl Reconciler {
     /// Requests a plan of a scope.
-    pub(super) fn start_planning(&mut self, scope: PlanScope, environment: &dyn Environment) {
+    pub fn start_planning(&mut self, scope: PlanScope, environment: &dyn Environment) {
         tracing::debug!(namespace = &**self.namespace(), names = ?scope.names, "planning");
         self.planning.debounce.begin(&scope.names);
         self.pause_if_stale(&scope.names);
         self.start_recoveries(&scope.names);
         let addresses = self.addresses(&self.index, &scope.names);
         let config = Arc::new(self.index.config(&scope.names));
-        let records = self.index.records();
-        let own = |address: &Address| records.get(address).map(|stored| (address.clone(), stored.clone()));
-        let recorded: Recorded = addresses.iter().filter_map(own).collect();
+        let recorded = self.index.records().of(&addresses);
         let fingerprints = fingerprints(&self.index, &addresses);
         let desired_digests = scope.names.iter().map(|name| (name.clone(), self.index.desired_digest(name))).collect();
         let seed = self.random.number();
         let mut options = self.plan_options(&self.index, &scope.names, &addresses, seed);
         let mut due = BTreeSet::new();
+        self.read_for_plans(&scope.names);
         for address in &addresses {
             self.add_object_options(address, &config, fingerprints[address], &mut options, &mut due);
         }
@@ -148,7 +151,7 @@ impl Reconciler {
     }
 
     /// The options of a plan of whole components, without those that depend on single objects.
-    pub(super) fn plan_options(
+    pub fn plan_options(
         &self,
         index: &Index,
         names: &BTreeSet<Arc<str>>,
@@ -176,16 +179,16 @@ impl Reconciler {
 
     /// Every object of these names that is desired or recorded in the index, recorded in the schedule, or was planned
     /// before. Planning may find more instances of a family.
-    pub(super) fn addresses(&self, index: &Index, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
-        let mut all = BTreeSet::new();
+    pub fn addresses(&self, index: &Index, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
+        let mut addresses = BTreeSet::new();
         for name in names {
             let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
-            all.extend(instance.map(|instance| instance.address.clone()));
-            all.extend(index.records().unreadable().keys().filter(|address| address.name == *name).cloned());
-            all.extend(self.recorded(name).map(|(address, _)| address.clone()));
-            all.extend(self.objects.of(name).map(|(address, _)| address.clone()));
+            addresses.extend(instance.map(|instance| instance.address.clone()));
+            addresses.extend(index.records().unreadable().keys().filter(|address| address.name == *name).cloned());
+            addresses.extend(self.recorded(name).map(|(address, _)| address.clone()));
+            addresses.extend(self.objects.of(name).map(|(address, _)| address.clone()));
         }
-        all
+        addresses
     }
 
     /// Adds the plan options of one object.
@@ -235,7 +238,7 @@ impl Reconciler {
     }
 
     /// Handles a finished plan: adopts its parts, and defers destructive parts until their component is quiet.
-    pub(super) fn handle_plan(&mut self, planned: PlanResult) {
+    pub fn handle_plan(&mut self, planned: PlanResult) {
         let PlanResult { parts, memo, scope, began } = planned;
         self.planning.finish(&scope.names);
         if self.phase != Phase::Active {
@@ -245,7 +248,7 @@ impl Reconciler {
         self.planning.memo.put_back(memo);
         let relisting = self.relist_retry_at();
         for part in parts {
-            if matches!(part.kind, PartKind::Destructive(_)) {
+            if part.kind == PartKind::Destructive {
                 let quiet = self.planning.debounce.may_destroy_at(part.names.iter()).filter(|at| *at > now);
                 if let Some(at) = quiet.or(relisting) {
                     self.planning.defer(part, at);
@@ -264,7 +267,7 @@ impl Reconciler {
     }
 
     /// Plans names again whose planning panicked, after a delay, since they are likely to panic again.
-    pub(super) fn planning_panicked(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn planning_panicked(&mut self, names: &BTreeSet<Arc<str>>) {
         self.planning.finish(names);
         if self.phase != Phase::Active {
             return;
@@ -279,7 +282,7 @@ impl Reconciler {
     }
 
     /// Adopts the deferred parts that are due. Returns when more may be due.
-    pub(super) fn adopt_deferred(&mut self) -> Option<Time> {
+    pub fn adopt_deferred(&mut self) -> Option<Time> {
         let now = self.now.time;
         let due: Vec<DeferredPart> = self.planning.deferred.extract_if(.., |deferred| deferred.at <= now).collect();
         let relisting = self.relist_retry_at();
@@ -302,45 +305,32 @@ impl Reconciler {
     }
 
     /// Executes a part of a plan. If the part is stale, its names are planned again.
-    fn execute_part(&mut self, mut part: PlanPart) {
+    fn execute_part(&mut self, part: PlanPart) {
         if self.is_stale(&part) {
             return;
         }
-        let graph = match std::mem::replace(&mut part.kind, PartKind::Moves(Vec::new())) {
-            PartKind::Moves(moves) => return self.start_moves(&part, moves),
-            PartKind::Destructive(graph) | PartKind::NonDestructive(graph) => graph,
-        };
-        let nodes = graph.nodes().map(|node| (graph.step(node).clone(), graph.is_running(node)));
-        let steps: Vec<(Step, bool)> = nodes.collect();
-        let adoption = Adoption {
-            scope: part.addresses.clone(),
-            config: part.config.clone(),
-            plan: part.plan.clone(),
-            graph,
-            namespace: part.namespace.clone(),
-            running: part.running.clone(),
-            desired_digests: part.desired_digests.clone(),
-            components: part.components.clone(),
-        };
-        if self.schedule.adopt(adoption).is_err() {
+        if let PartKind::Moves(moves) = &part.kind {
+            return self.start_moves(&part, moves.clone());
+        }
+        if self.schedule.adopt(Arc::clone(&part.adoption)).is_err() {
             return self.discard_stale(&part);
         }
         for name in &part.names {
             self.planning.debounce.clear(name);
         }
-        self.track_plan(&part, steps);
-        self.commands.push(Command::Adopted { names: part.names, plan: Box::new(part.plan) });
+        self.track_plan(&part);
+        self.commands.push(Command::Adopted { names: part.names, adoption: part.adoption });
     }
 }
 
-pub(super) fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Address, u64> {
+pub fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Address, u64> {
     let mut last: Option<(&Arc<str>, u64)> = None;
-    let mut all = BTreeMap::new();
+    let mut fingerprints = BTreeMap::new();
     for address in addresses {
         let known = last.filter(|(name, _)| **name == address.name).map(|(_, shared)| shared);
         let shared = known.unwrap_or_else(|| index.shared_fingerprint(&address.name));
         last = Some((&address.name, shared));
-        all.insert(address.clone(), index.fingerprint_of(address, shared));
+        fingerprints.insert(address.clone(), index.fingerprint_of(address, shared));
     }
-    all
+    fingerprints
 }

@@ -8,9 +8,9 @@ use super::index::{Event, Index, InputKey};
 use super::planning::fingerprints;
 use super::time::Moment;
 use super::{Phase, Reconciler};
-use api::{PreviewRefresh, RequiredApproval};
+use api::PreviewRefresh;
 use engine::load::{Config, DataLookup, Proposal};
-use engine::plan::approval::Approvals;
+use engine::plan::approval::{Approvals, Digester, Guarded};
 use engine::plan::{ObjectBlock, Plan, PlanOptions, Refresh};
 use model::{Address, Reason, Recorded};
 
@@ -39,11 +39,14 @@ impl PreviewRequest {
     }
 
     /// The changes of the plan that need an approval and have none, for each component.
-    pub fn required_approvals(&self, salt: &[u8], plan: &Plan) -> Vec<RequiredApproval> {
+    pub fn required_approvals(&self, salt: &[u8], plan: &Plan) -> Vec<Guarded> {
         let Some(approvals) = &self.approvals else { return Vec::new() };
-        let guarded = |component| approvals.guarded(salt, plan, &self.config, &self.recorded, component);
-        let guarded = self.components.iter().filter_map(guarded).filter(|guarded| guarded.held().is_some());
-        guarded.map(|guarded| guarded.published()).collect()
+        let digester = Digester::new(salt, plan, &self.config, &self.options.namespace_value);
+        self.components
+            .iter()
+            .filter_map(|component| approvals.guarded(&digester, &self.recorded, component))
+            .filter(|guarded| guarded.held().is_some())
+            .collect()
     }
 }
 
@@ -89,9 +92,7 @@ impl Reconciler {
         let addresses = self.addresses(index, &names);
         let mut options = PlanOptions { preview: true, ..self.plan_options(index, &names, &addresses, seed) };
         self.add_preview_options(index, &addresses, refresh, now, &mut options);
-        let records = self.index.records();
-        let own = |address: &Address| records.get(address).map(|stored| (address.clone(), stored.clone()));
-        let recorded: Recorded = addresses.iter().filter_map(own).collect();
+        let recorded = self.index.records().of(&addresses);
         let approvals = Some(self.approvals()).filter(|approvals| approvals.concern(&config, &recorded));
         let mut components: Vec<BTreeSet<Arc<str>>> = Vec::new();
         let mut seen: BTreeSet<Arc<str>> = BTreeSet::new();
@@ -122,9 +123,11 @@ impl Reconciler {
             if let Some(held) = index.records().unreadable().get(address).cloned().or_else(|| self.interrupted(address))
             {
                 options.blocked.insert(address.clone(), held);
-            } else if tracked.is_none_or(|one| one.unread || one.read_at.is_some_and(|at| at <= now.time)) {
+            } else if tracked.is_none_or(|tracked| tracked.unread || tracked.read_at.is_some_and(|at| at <= now.time)) {
                 due.insert(address.clone());
-            } else if tracked.is_some_and(|one| one.up_to_date == Some(fingerprints[address]) && !one.is_open()) {
+            } else if tracked
+                .is_some_and(|tracked| tracked.up_to_date == Some(fingerprints[address]) && !tracked.is_open())
+            {
                 options.up_to_date.insert(address.clone());
             }
         }
@@ -155,7 +158,8 @@ impl ProposedState {
     /// proposal contains them.
     pub fn new(mut index: Index, proposal: Proposal, removed: &BTreeSet<Arc<str>>) -> Self {
         let Proposal { instances, data, .. } = proposal;
-        let mut names: BTreeSet<Arc<str>> = instances.iter().map(|one| Arc::clone(&one.address.name)).collect();
+        let mut names: BTreeSet<Arc<str>> =
+            instances.iter().map(|instance| Arc::clone(&instance.address.name)).collect();
         removed.difference(&names).for_each(|name| index.propose_deletion(name));
         instances.into_iter().for_each(|instance| index.propose_resource(instance));
         // A Resource may read a ConfigMap that is proposed too.

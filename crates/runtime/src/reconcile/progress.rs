@@ -10,97 +10,74 @@ use super::plan_request::PlanPart;
 use super::planning::CRD_AGAIN;
 use super::summarize::{Note, StepState, step_note, waits_for_others};
 use super::time::Time;
-use super::tracked::{Hold, TrackedObject};
+use super::tracked::{Hold, TrackedObject, blocked_for};
 use super::{Command, Phase, Reconciler, ReportSubject};
-use crate::execute::{HookNote, ProgressKind, WorkerCommand, Written};
+use crate::execute::{Adoption, HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
-use engine::plan::ObjectBlock;
-use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Record, Severity, Step, Stored};
+use engine::plan::{ObjectBlock, PlannedObject};
+use model::{Action, Address, Diagnostic, Health, Operation, Reason, Record, Severity, Step, Stored};
 
 /// How long the watch may take to show that this process has removed the annotation of a Resource.
 const MARKS_SHOWN: Duration = Duration::from_secs(1);
 
 impl Reconciler {
     /// Records an adopted plan and the resulting state of each of its objects.
-    pub(super) fn track_plan(&mut self, part: &PlanPart, nodes: Vec<(Step, bool)>) {
+    pub fn track_plan(&mut self, part: &PlanPart) {
+        let Adoption { scope, config, plan, graph, .. } = &*part.adoption;
+        let nodes: Vec<(Step, bool)> =
+            graph.nodes().map(|node| (graph.step(node).clone(), graph.is_running(node))).collect();
         let as_wanted = self.created_as_desired(part, &nodes);
         let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
         for (step, is_running) in nodes {
             by_address.entry(step.address.clone()).or_default().push((step, is_running));
         }
         let open: BTreeSet<Address> = by_address.keys().cloned().collect();
-        let mut changes: BTreeMap<Address, Vec<Change>> = BTreeMap::new();
-        for change in part.plan.changes.iter().cloned() {
-            changes.entry(change.address.clone()).or_default().push(change);
-        }
-        for address in &part.plan.read {
-            match part.plan.missing.contains(address) {
+        for (address, planned) in plan.objects.iter().filter(|(_, planned)| planned.is_read) {
+            match planned.is_missing {
                 true => self.objects.missing.mark_missing(address, self.now.time),
                 false => self.objects.missing.mark_found(address),
             }
         }
-        if part.plan.read.iter().any(Address::is_data) {
+        if plan.objects.iter().any(|(address, planned)| planned.is_read && address.is_data()) {
             self.index.touch_provider_configs();
         }
-        for address in &part.addresses {
-            let own = changes.remove(address).unwrap_or_default();
+        let unplanned = PlannedObject::default();
+        for address in scope {
+            let planned = plan.objects.get(address).map_or(&unplanned, AsRef::as_ref);
             let steps = by_address.remove(address).unwrap_or_default();
-            self.track_object(part, address, own, steps);
+            self.track_object(part, address, planned, steps);
         }
         for address in &as_wanted {
             self.objects.entry(address).in_flight = false;
         }
         for name in &part.names {
-            let held_for_quota = |tracked: &TrackedObject| tracked.held_for() == Some(Reason::QuotaExceeded);
-            let is_over_quota = self.objects.of(name).any(|(_, tracked)| held_for_quota(tracked));
+            let is_over_quota =
+                self.objects.of(name).any(|(_, tracked)| tracked.held_for() == Some(Reason::QuotaExceeded));
             self.objects.over_quota.set(name, is_over_quota);
-            self.track_resource(name, &part.config);
+            self.track_resource(name, config);
             self.release_if_empty(name);
             self.claim(name);
         }
         self.report_warnings(part);
         self.track_approvals(part);
         let had_steps = !open.is_empty();
-        self.planning.adopted.add(AdoptedPlan { addresses: part.addresses.clone(), open, had_steps });
+        self.planning.adopted.add(AdoptedPlan { addresses: scope.clone(), open, had_steps });
         self.close_finished_plans();
     }
 
-    fn track_object(&mut self, part: &PlanPart, address: &Address, changes: Vec<Change>, nodes: Vec<(Step, bool)>) {
-        let was_read = part.plan.read.contains(address);
+    fn track_object(&mut self, part: &PlanPart, address: &Address, planned: &PlannedObject, nodes: Vec<(Step, bool)>) {
+        let was_read = planned.is_read;
+        let reason = self.set_planned(part, address, planned, nodes);
         let tracked = self.objects.entry(address);
-        let requested = part.config.instances.get(address).map(|instance| instance.reconcile_requested.clone());
-        // A requested reading that failed is still due.
-        let is_unread = !was_read && requested.as_ref().is_some_and(|asked| *asked != tracked.requested);
-        let is_recorded = self.index.records().get(address).is_some_and(|stored| stored.record.current.is_some());
-        tracked.unread |= is_unread && is_recorded;
-        let (deposed, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
-        tracked.instance = part.config.instances.get(address).cloned();
-        let desired_digest = part.desired_digest(&address.name);
-        if std::mem::replace(&mut tracked.desired_digest, desired_digest) != desired_digest {
-            tracked.set_blocked(false);
-            tracked.failures = 0;
-        }
-        tracked.change = current.into_iter().next().map(Arc::new);
-        tracked.deposed = deposed;
-        tracked.lifecycle = part.plan.lifecycle.get(address).cloned();
-        tracked.dependencies = part.plan.dependencies.get(address).cloned().unwrap_or_default();
-        tracked.set_steps(nodes);
-        tracked.up_to_date = None;
-        tracked.retry_at = None;
-        tracked.requested = requested.unwrap_or_default();
-        let blocked =
-            |change: &Change| (change.action == Action::Blocked).then(|| change.blocked.unwrap_or(Reason::Waiting));
-        let reason = tracked.change.as_deref().and_then(blocked);
-        tracked.set_blocked(reason.is_some());
         let blocked_type = tracked.change.as_ref().map(|change| change.type_name.clone());
-        match blocked_type.filter(|_| reason == Some(Reason::AlreadyExists)) {
+        match blocked_type.filter(|_| matches!(reason, Some(Reason::AlreadyExists | Reason::NameCycle))) {
             Some(type_name) => drop(self.objects.taken.insert(address.clone(), type_name)),
             None => drop(self.objects.taken.remove(address)),
         }
         let tracked = self.objects.entry(address);
         // Also for objects that a replacement destroys as soon as that is possible.
         let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
-        let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked)).collect();
+        let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked_for)).collect();
         let drift = tracked.change.as_ref().and_then(|change| change.drift.clone());
         let is_corrected = tracked.change.as_ref().is_some_and(|change| change.reported_drift().is_none());
         self.counts.drift += u64::from(was_read && drift.is_some());
@@ -117,8 +94,10 @@ impl Reconciler {
         }
         self.plan_reading(address, was_read, reason);
         if was_read {
+            let tracked = self.objects.entry(address);
+            tracked.known = true;
             // Every plan must find the drift again until it is corrected.
-            self.objects.entry(address).unread = !at_rest || drift.is_some();
+            tracked.unread = !at_rest || drift.is_some();
         }
         if let Some(drift) = drift.filter(|_| !at_rest && is_corrected) {
             self.report_drift(address, &drift);
@@ -126,6 +105,43 @@ impl Reconciler {
         self.objects.watch(address);
         self.resources.changed.insert(address.name.clone());
         self.clean_up(address);
+    }
+
+    /// Sets what is planned of an object. Returns why its change is blocked.
+    fn set_planned(
+        &mut self,
+        part: &PlanPart,
+        address: &Address,
+        planned: &PlannedObject,
+        nodes: Vec<(Step, bool)>,
+    ) -> Option<Reason> {
+        let Adoption { config, desired_digests, .. } = &*part.adoption;
+        let was_read = planned.is_read;
+        let tracked = self.objects.entry(address);
+        let requested = config.instances.get(address).map(|instance| instance.reconcile_requested.clone());
+        // A requested reading that failed is still due.
+        let is_unread = !was_read && requested.as_ref().is_some_and(|asked| *asked != tracked.requested);
+        let is_recorded = self.index.records().has_current(address);
+        tracked.unread |= is_unread && is_recorded;
+        tracked.instance = config.instances.get(address).cloned();
+        let desired_digest = desired_digests.get(&address.name).copied().unwrap_or_default();
+        if std::mem::replace(&mut tracked.desired_digest, desired_digest) != desired_digest {
+            tracked.set_blocked(false);
+            tracked.failures = 0;
+        }
+        tracked.change.clone_from(&planned.change);
+        tracked.deposed.clone_from(&planned.deposed);
+        tracked.lifecycle.clone_from(&planned.lifecycle);
+        tracked.dependencies = planned.dependencies.clone().unwrap_or_default();
+        tracked.set_steps(nodes);
+        tracked.up_to_date = None;
+        tracked.retry_at = None;
+        tracked.requested = requested.unwrap_or_default();
+        let reason = tracked.change.as_deref().and_then(blocked_for);
+        tracked.set_blocked(reason.is_some());
+        // Only a reading shows whether a call fails because the object is gone.
+        tracked.unread |= reason == Some(Reason::OperationFailed) && is_recorded && !was_read;
+        reason
     }
 
     /// When to plan a blocked object again although nothing changes.
@@ -143,7 +159,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn handle_step_progress(&mut self, step: &Step, kind: ProgressKind, written: Written) {
+    pub fn handle_step_progress(&mut self, step: &Step, kind: ProgressKind, written: Written) {
         match kind {
             ProgressKind::Started => self.step_started(step),
             ProgressKind::Hook(note) => self.report_hook(step, note),
@@ -213,7 +229,7 @@ impl Reconciler {
         let (address, now) = (&step.address, self.now.time);
         let stored = self.index.records().get(address).cloned();
         let before = stored.as_ref().map(|stored| stored.record.uid.clone());
-        let own = written.record(stored.as_ref()).cloned();
+        let after = written.record(stored.as_ref()).cloned();
         let start = self.index.records().started(address).cloned();
         self.index.end(address, written);
         let failed = matches!(state, StepState::Failed { .. });
@@ -227,13 +243,14 @@ impl Reconciler {
         } else {
             let took = now - start.as_ref().map_or(now, |start| start.at);
             tracing::debug!(namespace = &**self.namespace(), step = step.id(), ?took, "finished");
-            let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
-            let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
+            let adopted =
+                before.is_some() && after.as_ref().is_some_and(|after| before.as_ref() != Some(&after.record.uid));
+            let id = after.as_ref().and_then(|after| after.record.current.as_ref()?.id().map(str::to_owned));
             let made = stored.as_ref().filter(|_| !adopted).map(|stored| made_by(step, &stored.record));
             let made = made.unwrap_or_else(|| step.clone());
             self.report_finished(&made, adopted, id.as_deref());
         }
-        if own.is_none() && before.is_some() {
+        if after.is_none() && before.is_some() {
             self.object_removed();
             self.plan_if_marked(&address.name);
         }
@@ -248,6 +265,7 @@ impl Reconciler {
         self.set_state(step, state);
         if let Some(tracked) = self.objects.get_mut(address).filter(|tracked| exists && !tracked.is_open()) {
             tracked.require_reading(tracked.changed_meanwhile);
+            tracked.known = true;
             if step.operation != Operation::Record {
                 // Such a step ends when the object is ready. The watch reports if it is not any more.
                 tracked.set_health(Health::Current);
@@ -277,13 +295,7 @@ impl Reconciler {
     /// Holds a failed object for a while, or until something changes, and reads its record again in case another
     /// process has written it. `start`: the start of the failed step. If something has changed since, the object is
     /// retried immediately.
-    pub(super) fn hold_failed(
-        &mut self,
-        address: &Address,
-        held: ObjectBlock,
-        retryable: bool,
-        start: Option<&StepStart>,
-    ) {
+    pub fn hold_failed(&mut self, address: &Address, held: ObjectBlock, retryable: bool, start: Option<&StepStart>) {
         // The cached plan may be the cause.
         self.planning.memo.remove(address);
         let present = self.index.shared_fingerprint(&address.name);
@@ -325,25 +337,31 @@ impl Reconciler {
     /// Reports the new warnings of a plan as events of their objects.
     fn report_warnings(&mut self, part: &PlanPart) {
         let mut warnings: BTreeMap<&Address, Vec<&Diagnostic>> = BTreeMap::new();
-        for diagnostic in part.plan.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning) {
+        let Adoption { scope, plan, .. } = &*part.adoption;
+        for diagnostic in plan.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning) {
             if let Some(address) = &diagnostic.address {
                 warnings.entry(address).or_default().push(diagnostic);
             }
         }
         let of_families: Vec<Address> = part.names.iter().map(|name| Address::single(name.clone())).collect();
-        for address in part.addresses.iter().chain(of_families.iter().filter(|a| !part.addresses.contains(a))) {
-            let own = warnings.remove(address).unwrap_or_default();
-            let (advice, own): (Vec<_>, Vec<_>) =
-                own.into_iter().partition(|one| matches!(one.reason, Reason::ProviderWarning | Reason::FieldKept));
-            let is_remark = |one: &&&Diagnostic| one.reason == Reason::FieldKept;
-            let remarks: BTreeSet<String> = advice.iter().filter(is_remark).map(|one| one.message()).collect();
+        for address in scope.iter().chain(of_families.iter().filter(|a| !scope.contains(a))) {
+            let (advice, warnings): (Vec<_>, Vec<_>) = warnings
+                .remove(address)
+                .unwrap_or_default()
+                .into_iter()
+                .partition(|warning| matches!(warning.reason, Reason::ProviderWarning | Reason::FieldKept));
+            let remarks: BTreeSet<String> = advice
+                .iter()
+                .filter(|warning| warning.reason == Reason::FieldKept)
+                .map(|warning| warning.message())
+                .collect();
             if let Some(tracked) = self.objects.get_mut(address)
-                && (!remarks.is_empty() || part.plan.read.contains(address))
+                && (!remarks.is_empty() || plan.objects.get(address).is_some_and(|planned| planned.is_read))
             {
                 tracked.replace_remarks(remarks);
             }
             self.report_provider_warnings(address, &advice);
-            let texts: BTreeSet<String> = own.iter().map(|diagnostic| diagnostic.message()).collect();
+            let texts: BTreeSet<String> = warnings.iter().map(|warning| warning.message()).collect();
             let known = match self.objects.get_mut(address) {
                 Some(tracked) => tracked.replace_warnings(texts),
                 // Warnings about a family as a whole.
@@ -352,34 +370,35 @@ impl Reconciler {
                     None => continue,
                 },
             };
-            // A change that waits is no news: its status says so, and the event about a held change names its Plan.
-            let waits = |reason| reason == Reason::ApprovalRequired || waits_for_others(reason);
-            let is_news = |one: &&Diagnostic| !waits(one.reason) && !known.contains(&one.message());
-            for diagnostic in own.into_iter().filter(is_news) {
-                let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
+            for diagnostic in warnings {
+                let (reason, note) = (diagnostic.reason, diagnostic.message());
+                // A change that waits is no news: its status says so, and the event about a held change names its Plan.
+                if reason == Reason::ApprovalRequired || waits_for_others(reason) || known.contains(&note) {
+                    continue;
+                }
                 // The user suspended it.
-                let warning = diagnostic.reason != Reason::Suspended;
-                self.report_object(address, Note { warning, reason, action: "Plan", note });
+                let warning = reason != Reason::Suspended;
+                self.report_object(address, Note { warning, reason: reason.as_str(), action: "Plan", note });
             }
         }
     }
 
     /// Reports each warning of a provider once per generation of the Resource.
-    pub(super) fn report_provider_warnings(&mut self, address: &Address, advice: &[&Diagnostic]) {
+    pub fn report_provider_warnings(&mut self, address: &Address, advice: &[&Diagnostic]) {
         let Some(tracked) = self.objects.get_mut(address).filter(|_| !advice.is_empty()) else { return };
         let generation = tracked.instance.as_ref().map_or(0, |instance| instance.generation);
         let warnings = tracked.warnings.get_or_insert_default();
         if warnings.generation != generation {
             (warnings.generation, warnings.of_provider) = (generation, BTreeSet::new());
         }
-        let messages = advice.iter().map(|one| (one.reason.as_str(), one.message()));
+        let messages = advice.iter().map(|warning| (warning.reason.as_str(), warning.message()));
         let messages: Vec<_> = messages.filter(|(_, text)| warnings.of_provider.insert(text.clone())).collect();
         for (reason, note) in messages {
             self.report_object(address, Note { warning: true, reason, action: "Plan", note });
         }
     }
 
-    pub(super) fn report_object(&mut self, address: &Address, note: Note) {
+    pub fn report_object(&mut self, address: &Address, note: Note) {
         if let Some((resource, note)) = self.resources.note(address, note) {
             self.report(ReportSubject::Resource(resource), note);
         }

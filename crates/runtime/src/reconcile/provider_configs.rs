@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-
 use super::index::{ProviderConfigMeta, ProviderConfigView};
 use super::provider_status::{ConfigurationCheck, notes, status};
 use super::time::Time;
 use super::{Command, Reconciler, ReportSubject, retry};
 use api::IN_USE;
-use api::conditions::ConditionType;
+use api::conditions::{self, ConditionType};
 use model::{ProviderUse, Reason, Version, with_namespace};
 
 /// The debounce before all `ProviderConfigs` are checked: a check visits every Resource.
@@ -20,7 +18,7 @@ const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// The state of all `ProviderConfigs`.
 #[derive(Debug, Default)]
-pub(super) struct ProviderConfigs {
+pub struct ProviderConfigs {
     known: BTreeMap<Arc<str>, TrackedProviderConfig>,
     /// When to check all of them.
     check_at: Option<Time>,
@@ -57,7 +55,7 @@ struct TrackedProviderConfig {
 
 impl Reconciler {
     /// Processes the `ProviderConfigs` that are due. Returns when more will be due.
-    pub(super) fn reconcile_provider_configs(&mut self) -> Option<Time> {
+    pub fn reconcile_provider_configs(&mut self) -> Option<Time> {
         let now = self.now.time;
         if self.index.take_provider_configs_touched() {
             self.provider_configs.check_at.get_or_insert(now + DEBOUNCE);
@@ -98,8 +96,8 @@ impl Reconciler {
             let (name, keep) = (view.name.clone(), !known.is_trial);
             self.commands.push(Command::ConfigureProvider { name, used, keep });
         }
-        let waits = |(at, version): &(Time, Version)| *at > now && *version == view.meta.version;
-        if known.is_writing || known.write_again.as_ref().is_some_and(waits) {
+        let is_postponed = known.write_again.is_some_and(|(at, version)| at > now && version == view.meta.version);
+        if known.is_writing || is_postponed {
             return;
         }
         let has = view.meta.finalizers.iter().any(|finalizer| finalizer == IN_USE);
@@ -127,7 +125,7 @@ impl Reconciler {
     }
 
     /// Handles the provider's response to a configuration.
-    pub(super) fn provider_configured(&mut self, name: &Arc<str>, used: &Arc<ProviderUse>, check: ConfigurationCheck) {
+    pub fn provider_configured(&mut self, name: &Arc<str>, used: &Arc<ProviderUse>, check: ConfigurationCheck) {
         let (now, draw) = (self.now.time, self.random.number());
         let Some(known) = self.provider_configs.known.get_mut(name) else { return };
         known.is_checking = false;
@@ -147,7 +145,7 @@ impl Reconciler {
     }
 
     /// Handles the result of writing a `ProviderConfig`.
-    pub(super) fn provider_config_written(&mut self, name: &Arc<str>, done: bool) {
+    pub fn provider_config_written(&mut self, name: &Arc<str>, done: bool) {
         let (now, draw) = (self.now.time, self.random.number());
         let Some(known) = self.provider_configs.known.get_mut(name) else { return };
         known.is_writing = false;
@@ -162,12 +160,12 @@ impl Reconciler {
 
 impl ProviderConfigs {
     /// Whether the status of a `ProviderConfig` says why its provider cannot be used.
-    pub(super) fn is_rejected(&self, name: &str) -> bool {
+    pub fn is_rejected(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(TrackedProviderConfig::is_rejected)
     }
 
     /// Retries all that were rejected.
-    pub(super) fn retry_rejected(&mut self, now: Time) {
+    pub fn retry_rejected(&mut self, now: Time) {
         self.known.values_mut().for_each(|known| known.retry_at = known.retry_at.map(|at| at.min(now)));
     }
 
@@ -182,8 +180,8 @@ impl ProviderConfigs {
     }
 
     fn next(&self) -> Option<Time> {
-        let retries = |known: &TrackedProviderConfig| [known.retry_at, known.write_again.map(|(at, _)| at)];
-        self.known.values().flat_map(retries).flatten().chain(self.check_at).min()
+        let retries = self.known.values().flat_map(|known| [known.retry_at, known.write_again.map(|(at, _)| at)]);
+        retries.flatten().chain(self.check_at).min()
     }
 }
 
@@ -221,10 +219,8 @@ impl TrackedProviderConfig {
 
     fn of(meta: &ProviderConfigMeta) -> Self {
         let is_current = meta.status.observed_generation == meta.generation;
-        let accepted = |condition: &&Condition| {
-            condition.type_ == ConditionType::Ready.as_str() && condition.reason == Reason::Available.as_str()
-        };
-        let accepted = meta.status.conditions.iter().find(accepted).filter(|_| is_current);
+        let ready = conditions::find(&meta.status.conditions, ConditionType::Ready);
+        let accepted = ready.filter(|ready| is_current && ready.reason == Reason::Available.as_str());
         Self {
             uid: meta.uid.clone(),
             accepted: accepted.map(|condition| condition.message.clone()),

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::index::ProviderConfigView;
 use super::summarize::Note;
 use api::ProviderConfigStatus;
-use api::conditions::{ConditionType, condition, merge};
+use api::conditions::{self, ConditionType, condition, merge};
 use model::{Diagnostic, Reason};
 
 /// How many dependents a message names.
@@ -39,7 +39,6 @@ impl ConfigurationCheck {
 
 pub fn status(view: &ProviderConfigView, check: &ConfigurationCheck, now: Timestamp) -> ProviderConfigStatus {
     let generation = view.meta.generation;
-    let of = |kind, status, reason, message: &str| condition(kind, status, reason, bounded(message), generation);
     let (synced, ready) = match (&view.configuration, check) {
         (Err((reason, message)), _) => (("False", *reason, message.as_str()), ("False", *reason, message.as_str())),
         (Ok(_), trial) => {
@@ -52,11 +51,12 @@ pub fn status(view: &ProviderConfigView, check: &ConfigurationCheck, now: Timest
         }
     };
     let mut conditions = vec![
-        of(ConditionType::Ready, ready.0, ready.1, ready.2),
-        of(ConditionType::Synced, synced.0, synced.1, synced.2),
+        condition(ConditionType::Ready, ready.0, ready.1, bounded(ready.2), generation),
+        condition(ConditionType::Synced, synced.0, synced.1, bounded(synced.2), generation),
     ];
     if view.meta.deleting && !view.users.is_empty() {
-        conditions.push(of(ConditionType::DeletionBlocked, "True", Reason::InUse, &still_used(view)));
+        let message = bounded(&still_used(view));
+        conditions.push(condition(ConditionType::DeletionBlocked, "True", Reason::InUse, message, generation));
     }
     ProviderConfigStatus {
         observed_generation: generation,
@@ -94,18 +94,15 @@ fn still_used(view: &ProviderConfigView) -> String {
 
 /// The events for the change from one status to the next.
 pub fn notes(before: &ProviderConfigStatus, now: &ProviderConfigStatus) -> Vec<Note> {
-    let find = |status: &ProviderConfigStatus, kind: ConditionType| {
-        status.conditions.iter().find(|condition| condition.type_ == kind.as_str()).cloned()
-    };
     let mut notes = Vec::new();
     for kind in [ConditionType::Ready, ConditionType::DeletionBlocked] {
-        let (old, new) = (find(before, kind), find(now, kind));
-        let Some(new) = new else { continue };
+        let Some(new) = conditions::find(&now.conditions, kind) else { continue };
+        let old = conditions::find(&before.conditions, kind);
         let same = old.is_some_and(|old| old.reason == new.reason);
         let reason = Reason::ALL.iter().find(|known| known.as_str() == new.reason);
         if let Some(reason) = reason.filter(|reason| !same && **reason != Reason::Progressing) {
             let warning = *reason != Reason::Available;
-            notes.push(Note { warning, reason: reason.as_str(), action: "Configure", note: new.message });
+            notes.push(Note { warning, reason: reason.as_str(), action: "Configure", note: new.message.clone() });
         }
     }
     notes
@@ -149,7 +146,9 @@ mod tests {
     fn conditions(view: &ProviderConfigView, trial: &ConfigurationCheck) -> Vec<String> {
         let status = status(view, trial, Timestamp::UNIX_EPOCH);
         let conditions = status.conditions.iter();
-        conditions.map(|one| format!("{} {} {}: {}", one.type_, one.status, one.reason, one.message)).collect()
+        conditions
+            .map(|known| format!("{} {} {}: {}", known.type_, known.status, known.reason, known.message))
+            .collect()
     }
 
     #[test]

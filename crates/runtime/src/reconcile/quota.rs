@@ -6,24 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Reconciler;
-use super::step_budget::StepBudget;
 use super::summarize::StepState;
 use super::time::{Moment, Time};
 use super::tracked::TrackedObject;
 use crate::execute::{Delay, StepLimit, StepQuota};
 use api::QUOTA;
 use engine::plan::ObjectQuota;
-use model::{Operation, Quota, Reason, Value};
+use model::{Operation, Quota, Reason};
 
 /// How often limited steps start at most: a turn looks at all that wait, and there can be ten thousands of them.
 const LIMITED_INTERVAL: Duration = Duration::from_millis(100);
 
+const MINUTE: Duration = Duration::from_mins(1);
+
 /// The names whose objects the limit holds back.
 #[derive(Debug, Default)]
-pub(super) struct OverQuota(BTreeSet<Arc<str>>);
+pub struct OverQuota(BTreeSet<Arc<str>>);
 
 impl OverQuota {
-    pub(super) fn set(&mut self, name: &Arc<str>, is_over: bool) {
+    pub fn set(&mut self, name: &Arc<str>, is_over: bool) {
         if is_over {
             self.0.insert(Arc::clone(name));
         } else {
@@ -31,19 +32,19 @@ impl OverQuota {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Removes and returns a name, which may have an object now.
-    pub(super) fn take_next(&mut self) -> Option<Arc<str>> {
+    fn take_next(&mut self) -> Option<Arc<str>> {
         self.0.pop_first()
     }
 }
 
 /// The limits of steps at one moment.
-pub(super) struct NamespaceQuota {
-    pub(super) budget: StepBudget,
+pub struct NamespaceQuota {
+    pub budget: StepBudget,
     per_minute: Option<u32>,
     /// The size of the records, and its limit.
     record_bytes: (u64, Option<u64>),
@@ -92,7 +93,7 @@ impl StepQuota for NamespaceQuota {
 
 impl Reconciler {
     /// How many objects the next plan of these names may create. `None`: there is no limit.
-    pub(super) fn object_quota(&self, names: &BTreeSet<Arc<str>>) -> Option<ObjectQuota> {
+    pub fn object_quota(&self, names: &BTreeSet<Arc<str>>) -> Option<ObjectQuota> {
         let limit = self.quota().objects?;
         let known = self.objects.count();
         // Only near the limit is the exact number worth its cost.
@@ -104,24 +105,23 @@ impl Reconciler {
     /// that is not valid also takes memory, so it counts until one of these names makes it valid.
     fn used_objects(&self, names: &BTreeSet<Arc<str>>) -> usize {
         let records = self.index.records();
-        let counts =
-            |tracked: &TrackedObject, name| is_being_created(tracked) || (is_invalid(tracked) && !names.contains(name));
-        let others = self.objects.all().filter(|(address, tracked)| counts(tracked, &address.name));
-        let others = others.filter(|(address, _)| !records.contains_key(address)).count();
+        let others = self.objects.all().filter(|(address, tracked)| {
+            (is_being_created(tracked) || (is_invalid(tracked) && !names.contains(&address.name)))
+                && !records.contains_key(*address)
+        });
         let planned = self.planning.in_progress.iter().filter(|name| self.recorded(name).next().is_none()).count();
-        records.len() + others + planned
+        records.len() + others.count() + planned
     }
 
     /// The annotation of the Namespace takes precedence, because only administrators can set it. One that is not valid sets
     /// nothing.
     fn quota(&self) -> Quota {
-        let annotations = self.index.namespace_value().get("annotations");
-        let annotation = annotations.and_then(|annotations| annotations.get(QUOTA)).and_then(Value::as_str);
-        let own: Quota = annotation.and_then(|text| text.parse().ok()).unwrap_or_default();
-        own.or(self.policy.quota)
+        let annotation = self.index.namespace_annotation(QUOTA);
+        let quota: Quota = annotation.and_then(|text| text.parse().ok()).unwrap_or_default();
+        quota.or(self.policy.quota)
     }
 
-    pub(super) fn namespace_quota(&self) -> NamespaceQuota {
+    pub fn namespace_quota(&self) -> NamespaceQuota {
         let quota = self.quota();
         NamespaceQuota {
             budget: self.step_budget,
@@ -132,7 +132,7 @@ impl Reconciler {
     }
 
     /// When the next step may start that the limit of steps in a minute delays.
-    pub(super) fn next_limited_step(&self) -> Option<Time> {
+    pub fn next_limited_step(&self) -> Option<Time> {
         if self.schedule.delayed_steps(StepLimit::Rate) == 0 {
             return None;
         }
@@ -143,7 +143,7 @@ impl Reconciler {
     }
 
     /// Plans an object that the limit has held back, because another one was removed.
-    pub(super) fn object_removed(&mut self) {
+    pub fn object_removed(&mut self) {
         if let Some(name) = self.objects.over_quota.take_next() {
             self.touch(&name);
         }
@@ -155,15 +155,76 @@ fn is_being_created(tracked: &TrackedObject) -> bool {
 }
 
 fn is_invalid(tracked: &TrackedObject) -> bool {
-    let is_error = |reason| {
-        matches!(
-            reason,
+    matches!(
+        tracked.held_for(),
+        Some(
             Reason::InvalidManifest
                 | Reason::InvalidExpression
                 | Reason::InvalidRepetition
                 | Reason::InvalidConfig
                 | Reason::UnknownType
         )
-    };
-    tracked.held_for().is_some_and(is_error)
+    )
+}
+
+/// The steps that a namespace may start in a minute: a token bucket that holds the steps of one minute. Its state is one time: when it will be full again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StepBudget {
+    full_at: Time,
+}
+
+impl StepBudget {
+    /// When the next step may start, if `before` others start first. It may start now if that is not later than `now`.
+    pub fn next(self, per_minute: u32, before: usize, now: Time) -> Time {
+        let needed = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
+        let spent = self.full_at.max(now) + interval(per_minute).saturating_mul(needed);
+        Time(spent.0.saturating_sub(MINUTE))
+    }
+
+    pub fn spend(&mut self, per_minute: u32, now: Time) {
+        self.full_at = self.full_at.max(now) + interval(per_minute);
+    }
+}
+
+fn interval(per_minute: u32) -> Duration {
+    MINUTE / per_minute.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time(Duration::from_secs(seconds))
+    }
+
+    /// Starts steps as long as it may.
+    fn start_all(budget: &mut StepBudget, per_minute: u32, now: Time) -> usize {
+        let mut started = 0;
+        while budget.next(per_minute, 0, now) <= now {
+            budget.spend(per_minute, now);
+            started += 1;
+        }
+        started
+    }
+
+    #[test]
+    fn the_steps_of_a_minute_may_start_at_once_and_then_one_after_another() {
+        let mut budget = StepBudget::default();
+        assert_eq!(start_all(&mut budget, 6, at(100)), 6);
+        assert_eq!(budget.next(6, 0, at(100)), at(110));
+        assert_eq!(budget.next(6, 2, at(100)), at(130), "two others start before it");
+        assert_eq!(start_all(&mut budget, 6, at(109)), 0);
+        assert_eq!(start_all(&mut budget, 6, at(125)), 2);
+        assert_eq!(budget.next(6, 0, at(125)), at(130));
+        assert_eq!(start_all(&mut budget, 6, at(1000)), 6, "what was not used for longer is lost");
+    }
+
+    #[test]
+    fn another_limit_applies_to_the_steps_that_were_started_before() {
+        let mut budget = StepBudget::default();
+        assert_eq!(start_all(&mut budget, 6, at(100)), 6);
+        assert_eq!(budget.next(60, 0, at(100)), at(101));
+        assert_eq!(start_all(&mut budget, 60, at(130)), 30);
+    }
 }

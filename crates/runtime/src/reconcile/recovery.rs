@@ -12,11 +12,11 @@ use model::Stored;
 impl Reconciler {
     /// Starts the recovery of every object of these names whose record has an open intent that no step of this process
     /// is executing.
-    pub(super) fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>) {
         let mut open = Vec::new();
         for name in names {
-            let own = self.recorded(name).filter(|(_, stored)| stored.record.intent.is_some());
-            open.extend(own.map(|(_, stored)| stored.clone()));
+            let records = self.recorded(name).map(|(_, stored)| stored);
+            open.extend(records.filter(|stored| stored.record.intent.is_some()).cloned());
         }
         for stored in open {
             let address = &stored.record.address;
@@ -31,7 +31,7 @@ impl Reconciler {
     }
 
     /// Handles the result of a recovery; the object is planned again.
-    pub(super) fn handle_recovery(&mut self, recovered: RecoveryResult) {
+    pub fn handle_recovery(&mut self, recovered: RecoveryResult) {
         let RecoveryResult { address, outcome, warnings } = recovered;
         self.report_provider_warnings(&address, &warnings.iter().collect::<Vec<_>>());
         // Computed before the record changes: dependents may be connected through the old record only.

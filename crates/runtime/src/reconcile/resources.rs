@@ -11,12 +11,12 @@ use super::summarize::{
     waits_for_others,
 };
 use super::time::Time;
-use super::tracked::TrackedObject;
+use super::tracked::{TrackedObject, blocked_for};
 use super::{Command, Reconciler, ReportSubject, Urgency};
 use api::ResourceStatus;
 use api::conditions::ConditionType;
 use engine::load::{Config, Expansion, Instance, InstanceKeys, Interner};
-use model::{Action, Address, Change, InstanceKey, Reason, Step};
+use model::{Action, Address, InstanceKey, Reason, Step};
 
 /// A step or a wait that takes longer than this gets an interim status.
 const INTERIM_DELAY: Duration = Duration::from_secs(1);
@@ -35,29 +35,29 @@ const MAX_STRINGS: usize = 1_000;
 const WAITS_SHOWN: usize = 20;
 
 #[derive(Debug, Default)]
-pub(super) struct Resources {
+pub struct Resources {
     tracked: BTreeMap<Arc<str>, Box<TrackedResource>>,
     /// Interned condition strings, which most Resources share.
     strings: Interner,
     /// Resources whose status may have changed in this turn.
-    pub(super) changed: BTreeSet<Arc<str>>,
+    pub changed: BTreeSet<Arc<str>>,
     /// UIDs of Resources whose finalizer and annotation were, or are being, removed: one request each.
-    pub(super) released: BTreeSet<Arc<str>>,
+    pub released: BTreeSet<Arc<str>>,
     /// Names of Resources whose finalizer and annotation are being added: one request each.
-    pub(super) claiming: BTreeSet<Arc<str>>,
+    pub claiming: BTreeSet<Arc<str>>,
     counted: BTreeMap<(ObjectState, Reason), usize>,
 }
 
 impl Resources {
-    pub(super) fn get(&self, name: &str) -> Option<&TrackedResource> {
+    pub fn get(&self, name: &str) -> Option<&TrackedResource> {
         self.tracked.get(name).map(AsRef::as_ref)
     }
 
-    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut TrackedResource> {
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut TrackedResource> {
         self.tracked.get_mut(name).map(AsMut::as_mut)
     }
 
-    pub(super) fn count(&self) -> BTreeMap<(ObjectState, Reason), usize> {
+    pub fn count(&self) -> BTreeMap<(ObjectState, Reason), usize> {
         self.counted.clone()
     }
 
@@ -76,7 +76,7 @@ impl Resources {
     }
 
     /// The event for the Resource of an object. `None` if the family has reported enough events since it was last idle.
-    pub(super) fn note(&mut self, address: &Address, mut note: Note) -> Option<(Arc<Instance>, Note)> {
+    pub fn note(&mut self, address: &Address, mut note: Note) -> Option<(Arc<Instance>, Note)> {
         let followed = self.tracked.get_mut(&address.name)?;
         if address.key != InstanceKey::None {
             if followed.reported >= MAX_REPORTED {
@@ -99,9 +99,9 @@ impl Resources {
 }
 
 #[derive(Debug)]
-pub(super) struct TrackedResource {
+pub struct TrackedResource {
     /// The Resource as of the last plan, with the spec that all instances share.
-    pub(super) shared: Arc<Instance>,
+    pub shared: Arc<Instance>,
     extent: InstanceCount,
     /// When to write an interim status.
     publish_at: Option<Time>,
@@ -110,7 +110,7 @@ pub(super) struct TrackedResource {
     /// The state that the gauge counts.
     state: Option<(ObjectState, Reason)>,
     /// Warnings of the last plan that concern no single instance.
-    pub(super) warnings: BTreeSet<String>,
+    pub warnings: BTreeSet<String>,
     /// Events of instances that were reported, and not reported, since the Resource was last idle.
     reported: usize,
     unreported: BTreeMap<(&'static str, &'static str), usize>,
@@ -150,26 +150,27 @@ fn extent(config: &Config, shared: &Instance) -> InstanceCount {
 /// Whether the object usually finishes within a second: it has running steps, or it waits for objects of the same
 /// request.
 fn is_in_progress(tracked: &TrackedObject) -> bool {
-    let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
-    let often_passes = |reason| waits_for_others(reason) || reason == Reason::InUse;
     tracked.is_open()
         || tracked.awaits_plan()
-        || blocked.is_some_and(|change| often_passes(change.blocked.unwrap_or(Reason::Waiting)))
+        || tracked
+            .change
+            .as_deref()
+            .and_then(blocked_for)
+            .is_some_and(|reason| waits_for_others(reason) || reason == Reason::InUse)
 }
 
 /// Whether the plan does more than to update a record, to read a data source, or to correct drift, of which no other
 /// Resource is the cause.
 fn changes_object(tracked: &TrackedObject) -> bool {
-    let changes = |change: &Change| {
+    tracked.change.as_deref().is_some_and(|change| {
         matches!(change.action, Action::Create | Action::Update | Action::Replace | Action::Wait | Action::Blocked)
             && change.drift.is_none()
-    };
-    tracked.change.as_deref().is_some_and(changes)
+    })
 }
 
 impl Reconciler {
     /// Updates a Resource after a plan.
-    pub(super) fn track_resource(&mut self, name: &Arc<str>, config: &Config) {
+    pub fn track_resource(&mut self, name: &Arc<str>, config: &Config) {
         // Without a Resource, its objects are abandoned.
         let Some(shared) = config.resource(&Address::single(name.clone())).cloned() else {
             return self.untrack_resource(name);
@@ -185,7 +186,7 @@ impl Reconciler {
     }
 
     /// Drops a deleted Resource once none of its objects is tracked.
-    pub(super) fn untrack_resource(&mut self, name: &Arc<str>) {
+    pub fn untrack_resource(&mut self, name: &Arc<str>) {
         if self.index.instance(name).is_some() || self.objects.of(name).next().is_some() {
             return;
         }
@@ -209,11 +210,11 @@ impl Reconciler {
 
     /// Publishes the status of every changed Resource: immediately if it is idle or not ready any more, otherwise after a
     /// delay.
-    pub(super) fn publish_changed(&mut self) {
+    pub fn publish_changed(&mut self) {
         let changed = std::mem::take(&mut self.resources.changed);
         self.index.approvals_mut().touch_names(&changed);
-        let is_active = |name: &Arc<str>| self.objects.of(name).any(|(_, tracked)| is_in_progress(tracked));
-        let (active, idle): (Vec<_>, Vec<_>) = changed.into_iter().partition(is_active);
+        let (active, idle): (Vec<_>, Vec<_>) =
+            changed.into_iter().partition(|name| self.objects.of(name).any(|(_, tracked)| is_in_progress(tracked)));
         for name in active {
             if self.is_no_longer_ready(&name) {
                 self.publish(&name, Urgency::NoLongerReady);
@@ -238,12 +239,12 @@ impl Reconciler {
     }
 
     /// Schedules an interim status for a Resource that is still in progress.
-    pub(super) fn publish_later(&mut self, name: &Arc<str>) {
+    pub fn publish_later(&mut self, name: &Arc<str>) {
         self.publish_after(name, INTERIM_DELAY);
     }
 
     /// Schedules an interim status.
-    pub(super) fn publish_after(&mut self, name: &Arc<str>, delay: Duration) {
+    pub fn publish_after(&mut self, name: &Arc<str>, delay: Duration) {
         let now = self.now.time;
         let Some(followed) = self.resources.get_mut(name) else { return };
         let again = followed.published_at.filter(|_| followed.has_keys()).map(|at| at + FAMILY_INTERVAL);
@@ -255,7 +256,7 @@ impl Reconciler {
     }
 
     /// Writes a scheduled interim status when it is due.
-    pub(super) fn publish_if_due(&mut self, name: &Arc<str>) {
+    pub fn publish_if_due(&mut self, name: &Arc<str>) {
         let now = self.now.time;
         let Some(followed) = self.resources.get_mut(name) else { return };
         if followed.publish_at.is_some_and(|at| at <= now) {
@@ -288,29 +289,32 @@ impl Reconciler {
     /// `None` if the Resource no longer exists.
     fn summary(&self, name: &Arc<str>) -> Option<Summary> {
         let followed = self.resources.get(name)?;
-        let index = &self.index;
-        if index.instance(name)?.uid != followed.shared.uid {
+        if self.index.instance(name)?.uid != followed.shared.uid {
             return None;
         }
-        let previous = index.published(name)?;
+        let previous = self.index.published(name)?;
         let single = Address::single(name.clone());
-        let is_known = |address: &Address, tracked: &TrackedObject| {
-            tracked.is_planned() || self.index.records().contains_key(address)
-        };
         let of_family = followed.has_keys() || followed.extent == InstanceCount::Disabled;
-        let mut all = self.objects.of(name).filter(|(address, tracked)| is_known(address, tracked));
-        if !of_family && all.all(|(address, _)| *address == single) {
-            let tracked = self.objects.get(&single)?;
-            let waits = self.schedule.waiting_for(&single);
-            return Some(summarize(&self.object_input(followed, &single, tracked, &waits, previous)));
+        if of_family || self.known_objects(name).any(|(address, _)| *address != single) {
+            return Some(self.family_summary(name, followed, previous));
         }
+        let tracked = self.objects.get(&single)?;
+        let waits = self.schedule.waiting_for(&single);
+        Some(summarize(&self.object_input(followed, &single, tracked, &waits, previous)))
+    }
+
+    /// The objects of a Resource that were planned or have a record.
+    fn known_objects<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
+        let records = self.index.records();
+        self.objects.of(name).filter(move |(address, tracked)| tracked.is_planned() || records.contains_key(*address))
+    }
+
+    fn family_summary(&self, name: &Arc<str>, followed: &TrackedResource, previous: &PublishedStatus) -> Summary {
+        let single = Address::single(name.clone());
         // An entry at the address of the Resource that has no object explains why the instances are not known.
-        let stands_for_all = |address: &Address, tracked: &TrackedObject| {
-            *address == single && tracked.instance.is_none() && !self.index.records().contains_key(address)
-        };
-        let known = || self.objects.of(name).filter(|(address, tracked)| is_known(address, tracked));
-        let gate = known().find(|(address, tracked)| stands_for_all(address, tracked));
-        let objects: Vec<_> = known().filter(|(address, tracked)| !stands_for_all(address, tracked)).collect();
+        let (gates, objects): (Vec<_>, Vec<_>) = self.known_objects(name).partition(|(address, tracked)| {
+            **address == single && tracked.instance.is_none() && !self.index.records().contains_key(*address)
+        });
         let waits: BTreeMap<&Address, Vec<Step>> = objects
             .iter()
             .filter(|(_, tracked)| tracked.is_open())
@@ -321,20 +325,20 @@ impl Reconciler {
             .iter()
             .map(|(address, tracked)| {
                 let waits = waits.get(address).map(Vec::as_slice).unwrap_or_default();
-                let situation = self.object_input(followed, address, tracked, waits, previous);
-                Member { address, desired: tracked.instance.is_some(), object: situation }
+                let object = self.object_input(followed, address, tracked, waits, previous);
+                Member { address, desired: tracked.instance.is_some(), object }
             })
             .collect();
-        Some(summarize_family(&FamilyInput {
+        summarize_family(&FamilyInput {
             resource: &followed.shared,
             extent: followed.extent,
-            gate: gate.and_then(|(_, tracked)| tracked.change.as_deref()),
+            gate: gates.first().and_then(|(_, tracked)| tracked.change.as_deref()),
             members: &members,
             lost: self.index.family_loss(name),
             previous,
             namespace: self.command_namespace(),
             now: self.now.wall,
-        }))
+        })
     }
 
     fn object_input<'a>(

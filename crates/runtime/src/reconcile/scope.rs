@@ -14,6 +14,7 @@ use super::plan_request::PlanScope;
 use super::time::Time;
 use super::{Environment, Policy, Reconciler};
 use engine::load;
+use model::Address;
 
 /// How often held components are planned although many steps wait. Together with the number of names in a plan, that is
 /// slower than the API server writes records, so that the steps that wait become more only behind slow calls.
@@ -21,9 +22,12 @@ const HELD_ANYWAY: Duration = Duration::from_secs(10);
 /// The smallest share of a namespace in the steps that may wait: planning together is cheaper.
 const SMALLEST_SHARE: usize = 8;
 
+/// With more objects that wait for names, they are planned apart: all of them would be asked about again for each of them.
+const MAX_AWAITING: usize = 50;
+
 /// The share of one namespace in the backlog of planned steps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BacklogShare {
+pub struct BacklogShare {
     /// How many steps may wait before components are held back: so many creates, and so many destroys.
     steps: usize,
     /// How many names are planned although many steps wait, and how often, so that all namespaces together plan as many
@@ -34,8 +38,8 @@ pub(super) struct BacklogShare {
 
 impl BacklogShare {
     fn new(policy: &Policy, namespaces: usize) -> Option<Self> {
-        let (all, namespaces) = (policy.max_waiting_steps?, namespaces.max(1));
-        let steps = (all / namespaces).max(SMALLEST_SHARE.min(all));
+        let (limit, namespaces) = (policy.max_waiting_steps?, namespaces.max(1));
+        let steps = (limit / namespaces).max(SMALLEST_SHARE.min(limit));
         let anyway = policy.max_names_per_plan.min(steps);
         let turns = (anyway * namespaces).div_ceil(policy.max_names_per_plan);
         Some(Self { steps, anyway, interval: HELD_ANYWAY * u32::try_from(turns).unwrap_or(u32::MAX) })
@@ -44,7 +48,7 @@ impl BacklogShare {
 
 impl Reconciler {
     /// Starts planning of the names that are due. Returns when more will be due.
-    pub(super) fn plan_due(&mut self, environment: &dyn Environment) -> Option<Time> {
+    pub fn plan_due(&mut self, environment: &dyn Environment) -> Option<Time> {
         self.planning.share = BacklogShare::new(&self.policy, environment.sharing_namespaces());
         let released = Queue::ALL.map(|queue| self.release_held(queue));
         let due = self.plan_scopes(environment);
@@ -101,19 +105,20 @@ impl Reconciler {
     /// The queue in which a component can wait. `None`: it is planned immediately, because something of it changes or
     /// must be recovered, or because it is being executed.
     fn queue_of(&self, component: &BTreeSet<Arc<str>>) -> Option<Queue> {
-        let queue_of = |name: &Arc<str>| {
-            let exists = self.objects.of(name).next().is_some() || self.recorded(name).next().is_some();
-            match (self.index.instance(name)?.deleting, exists) {
-                (false, false) => Some(Queue::New),
-                (true, true) if self.recorded(name).all(|(_, stored)| stored.record.intent.is_none()) => {
-                    Some(Queue::Deletions)
-                }
-                _ => None,
-            }
-        };
-        let queue = component.first().and_then(queue_of)?;
-        let is_whole = component.iter().all(|name| queue_of(name) == Some(queue));
+        let queue = self.queue_of_name(component.first()?)?;
+        let is_whole = component.iter().all(|name| self.queue_of_name(name) == Some(queue));
         (is_whole && self.schedule.touching(component).next().is_none()).then_some(queue)
+    }
+
+    fn queue_of_name(&self, name: &Arc<str>) -> Option<Queue> {
+        let exists = self.objects.of(name).next().is_some() || self.recorded(name).next().is_some();
+        match (self.index.instance(name)?.deleting, exists) {
+            (false, false) => Some(Queue::New),
+            (true, true) if self.recorded(name).all(|(_, stored)| stored.record.intent.is_none()) => {
+                Some(Queue::Deletions)
+            }
+            _ => None,
+        }
     }
 
     /// Takes whole components off `waiting`, as many as may be planned together, and off the room of each [`Queue`]. A
@@ -143,15 +148,15 @@ impl Reconciler {
                 self.planning.debounce.hold(queue, &component);
                 continue;
             }
-            let own = self.providers_of(&component);
-            if *providers.get_or_insert_with(|| own.clone()) != own {
+            let used = self.providers_of(&component);
+            if *providers.get_or_insert_with(|| used.clone()) != used {
                 others.insert(name);
                 continue;
             }
             if let Some(queue) = queue {
                 room[queue as usize] = room[queue as usize].saturating_sub(component.len());
             }
-            scope.asks_providers = !own.is_empty();
+            scope.asks_providers = !used.is_empty();
             component.iter().for_each(|name| _ = waiting.remove(name));
             scope.names.extend(component.iter().cloned());
             scope.connected.extend(self.connected_parts(&component));
@@ -176,16 +181,16 @@ impl Reconciler {
     /// The names of the provider configurations that manage, or managed, the objects of these names.
     fn providers_of(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
         let index = &self.index;
-        let mut all = BTreeSet::new();
+        let mut used = BTreeSet::new();
         for name in names {
-            let instance = index.instance(name).filter(|wanted| !load::BUILT_IN.contains(&&*wanted.type_name));
-            all.extend(instance.map(|wanted| load::provider_config_name(&wanted)));
+            let instance = index.instance(name).filter(|instance| !load::BUILT_IN.contains(&&*instance.type_name));
+            used.extend(instance.map(|instance| load::provider_config_name(&instance)));
             for (_, stored) in self.recorded(name) {
                 let objects = stored.record.current.iter().chain(stored.record.deposed.values());
-                all.extend(objects.filter_map(|object| Some(object.provider.as_ref()?.name.clone())));
+                used.extend(objects.filter_map(|object| Some(object.provider.as_ref()?.name.clone())));
             }
         }
-        all
+        used
     }
 
     /// The current component, including everything that a running plan has joined to it.
@@ -206,19 +211,24 @@ impl Reconciler {
     }
 
     /// The components of these names, as [`Self::whole_component`].
-    pub(super) fn whole_components(
-        &self,
-        index: &Index,
-        names: impl IntoIterator<Item = Arc<str>>,
-    ) -> BTreeSet<Arc<str>> {
+    pub fn whole_components(&self, index: &Index, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
         let mut names = index.component(names);
         loop {
-            let touching = self.schedule.touching(&names);
+            let touching = self.schedule.touching(&names).chain(self.awaiting_names(&names));
             let more: BTreeSet<Arc<str>> = touching.map(|address| address.name.clone()).collect();
             if more.is_subset(&names) {
                 return names;
             }
             names = index.component(names.union(&more).cloned());
         }
+    }
+
+    /// The objects that wait for the names of others, if one of these Resources does: only together they show that each
+    /// waits for the next one.
+    fn awaiting_names(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
+        let waiting = self.objects.taken.keys().filter(|address| self.index.records().has_current(address));
+        let is_few = self.objects.taken.len() <= MAX_AWAITING;
+        let concerns = is_few && waiting.clone().any(|address| names.contains(&address.name));
+        waiting.filter(move |_| concerns)
     }
 }

@@ -10,7 +10,6 @@
 
 mod attributes;
 mod family;
-mod steps;
 mod verdict;
 
 use std::collections::BTreeSet;
@@ -20,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sha2::{Digest as _, Sha256};
 
 use super::index::PublishedStatus;
-use api::conditions::{ConditionType, condition, merge};
+use api::conditions::{self, ConditionType, condition, merge};
 use api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use engine::load::Instance;
 use engine::plan;
@@ -32,7 +31,6 @@ use model::{
 use self::verdict::{Class, Judged, Verdict};
 
 pub use family::{FamilyInput, InstanceCount, Member, summarize_family};
-pub use steps::Steps;
 pub use verdict::waits_for_others;
 
 /// The size limit of a status: etcd keeps every version, and every watcher receives it.
@@ -106,6 +104,49 @@ impl StepState {
     }
 }
 
+/// A map from the steps of an object to values, sorted by step. An object has one or two steps, and there are many
+/// objects: a short list takes a tenth of the memory of a tree, and an empty one allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Steps<T>(Vec<(Step, T)>);
+
+impl<T> Steps<T> {
+    pub fn get(&self, step: &Step) -> Option<&T> {
+        self.place(step).ok().map(|at| &self.0[at].1)
+    }
+
+    pub fn insert(&mut self, step: Step, value: T) {
+        match self.place(&step) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => {
+                self.0.reserve_exact(1);
+                self.0.insert(at, (step, value));
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&Step, &T)> {
+        self.0.iter().map(|(step, value)| (step, value))
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, value)| value)
+    }
+
+    fn place(&self, step: &Step) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.cmp(step))
+    }
+}
+
+impl<T> Default for Steps<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
 /// What is known of the health of an object.
 #[derive(Clone, Copy, Debug)]
 pub enum KnownHealth<'a> {
@@ -163,7 +204,7 @@ pub struct Note {
 #[derive(Clone, Debug)]
 pub struct Summary {
     pub status: ResourceStatus,
-    /// Events about problems. [`finished`] returns the events about ended steps.
+    /// Events about problems. [`step_note`] returns those about ended steps.
     pub notes: Vec<Note>,
     pub state: ObjectState,
     /// The reason of the state.
@@ -218,45 +259,51 @@ impl Resource<'_> {
     fn previous(self, kind: ConditionType) -> Option<Condition> {
         self.previous.condition(kind)
     }
+
+    fn condition(self, kind: ConditionType, status: &str, verdict: &Verdict) -> Condition {
+        condition(kind, status, verdict.reason, self.text(&verdict.message), self.instance.generation)
+    }
+
+    /// The status of a condition that is true if the object is ready.
+    fn readiness(self, verdict: &Verdict) -> &'static str {
+        match verdict.class {
+            Class::Ready => "True",
+            // Purlin does not look at the object.
+            Class::Suspended if !self.instance.deleting => "Unknown",
+            _ => "False",
+        }
+    }
 }
 
 fn conditions(resource: Resource<'_>, judged: &Judged, drifted: Option<Condition>) -> Vec<Condition> {
-    let Resource { instance, .. } = resource;
-    let with = |kind, status, verdict: &Verdict| {
-        condition(kind, status, verdict.reason, resource.text(&verdict.message), instance.generation)
-    };
-    let truth = |verdict: &Verdict| match verdict.class {
-        Class::Ready => "True",
-        // Purlin does not look at the object.
-        Class::Suspended if !instance.deleting => "Unknown",
-        _ => "False",
-    };
     let (ready, overall, worst) = (&judged.ready, judged.overall(), judged.worst());
-    let mut all =
-        vec![with(ConditionType::Ready, truth(ready), ready), with(ConditionType::Synced, truth(overall), overall)];
+    let mut conditions = vec![
+        resource.condition(ConditionType::Ready, resource.readiness(ready), ready),
+        resource.condition(ConditionType::Synced, resource.readiness(overall), overall),
+    ];
     match worst.class {
-        Class::Progressing => all.push(with(ConditionType::Reconciling, "True", worst)),
-        Class::Stalled => all.push(with(ConditionType::Stalled, "True", worst)),
+        Class::Progressing => conditions.push(resource.condition(ConditionType::Reconciling, "True", worst)),
+        Class::Stalled => conditions.push(resource.condition(ConditionType::Stalled, "True", worst)),
         Class::Ready | Class::Suspended => {}
     }
-    all.extend(drifted);
+    conditions.extend(drifted);
     if overall.reason == Reason::ApprovalRequired {
-        all.push(with(ConditionType::ApprovalRequired, "True", overall));
+        conditions.push(resource.condition(ConditionType::ApprovalRequired, "True", overall));
     }
-    if instance.deleting && overall.blocks_deletion {
-        all.push(with(ConditionType::DeletionBlocked, "True", overall));
+    if resource.instance.deleting && overall.blocks_deletion {
+        conditions.push(resource.condition(ConditionType::DeletionBlocked, "True", overall));
     }
     if worst.class != Class::Ready {
-        refer_to_first(&mut all);
+        refer_to_first(&mut conditions);
     }
-    all
+    conditions
 }
 
 /// A long message is written once: `Synced` and `Reconciling` refer to the condition before them that has it. The conditions
 /// that need a user keep it, because other tools show their message.
-fn refer_to_first(all: &mut [Condition]) {
-    for at in 1..all.len() {
-        let (before, rest) = all.split_at_mut(at);
+fn refer_to_first(conditions: &mut [Condition]) {
+    for at in 1..conditions.len() {
+        let (before, rest) = conditions.split_at_mut(at);
         let refers = [ConditionType::Synced, ConditionType::Reconciling].map(ConditionType::as_str);
         let first = before.iter().find(|earlier| earlier.message == rest[0].message);
         if let Some(first) = first.filter(|_| refers.contains(&rest[0].type_.as_str())) {
@@ -282,8 +329,7 @@ fn drifted(input: &ObjectInput<'_>, generation: i64) -> Option<Condition> {
 /// leading instance, without the counts of the others.
 fn notes(resource: Resource<'_>, judged: &Judged, cause: &Verdict, new: &[Condition]) -> Vec<Note> {
     let action = if resource.instance.deleting { "Delete" } else { "Reconcile" };
-    let blocked = new.iter().find(|condition| condition.type_ == ConditionType::DeletionBlocked.as_str());
-    if let Some(blocked) = blocked {
+    if let Some(blocked) = conditions::find(new, ConditionType::DeletionBlocked) {
         let before = resource.previous(ConditionType::DeletionBlocked);
         let is_new = before.is_none_or(|before| before.reason != blocked.reason);
         let note = format!("{}: {}", blocked.reason, resource.text(&cause.message));
@@ -291,11 +337,11 @@ fn notes(resource: Resource<'_>, judged: &Judged, cause: &Verdict, new: &[Condit
     }
     let worst = judged.worst();
     let is_health = matches!(worst.reason, Reason::Degraded | Reason::Terminating);
-    let said = |before: Condition| {
-        before.reason == worst.reason.as_str() && (is_health || before.message == resource.text(&worst.message))
-    };
-    let same =
-        [ConditionType::Ready, ConditionType::Synced].into_iter().any(|kind| resource.previous(kind).is_some_and(said));
+    let same = [ConditionType::Ready, ConditionType::Synced].into_iter().any(|kind| {
+        resource.previous(kind).is_some_and(|before| {
+            before.reason == worst.reason.as_str() && (is_health || before.message == resource.text(&worst.message))
+        })
+    });
     if !worst.is_error || same {
         return Vec::new();
     }
@@ -376,16 +422,18 @@ fn set_here() -> String {
 
 fn deposed(input: &ObjectInput<'_>) -> Vec<Deposed> {
     let Some(record) = input.record else { return Vec::new() };
-    let planned = |key| input.deposed.iter().find(move |change| change.deposed == Some(key));
     record
         .deposed
         .iter()
         .take(LIST_LIMIT)
-        .map(|(key, object)| Deposed {
-            instance: record.address.key.to_string(),
-            key: key.to_string(),
-            id: object.visible_id().map(cut).unwrap_or_default(),
-            waiting_for: planned(*key).map(|change| names(change.waiting_for.iter())).unwrap_or_default(),
+        .map(|(key, object)| {
+            let planned = input.deposed.iter().find(|change| change.deposed == Some(*key));
+            Deposed {
+                instance: record.address.key.to_string(),
+                key: key.to_string(),
+                id: object.visible_id().map(cut).unwrap_or_default(),
+                waiting_for: planned.map(|change| names(change.waiting_for.iter())).unwrap_or_default(),
+            }
         })
         .collect()
 }

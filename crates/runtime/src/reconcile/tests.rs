@@ -6,6 +6,7 @@ mod back_off;
 mod backlog;
 mod claims;
 mod moves;
+mod names;
 mod panics;
 mod preview;
 mod provider_configs;
@@ -254,6 +255,16 @@ impl Bench {
         self.reconciler.records().keys().map(ToString::to_string).collect()
     }
 
+    /// The outcomes of an operation on an object, in order. Further calls succeed.
+    fn script(&self, on: &str, operation: Operation, answers: Vec<ScriptedOutcome>) {
+        self.world.script(ScriptLine { on: on.to_owned(), operation, answers });
+    }
+
+    /// How many lines of the log contain this.
+    fn count(&self, what: &str) -> usize {
+        self.log.iter().filter(|line| line.contains(what)).count()
+    }
+
     fn commanded(&self, what: &str) -> bool {
         self.pending.iter().any(|command| short(command).contains(what))
     }
@@ -283,11 +294,15 @@ fn thing(name: &str, value: i64) -> serde_json::Value {
     })
 }
 
+/// The manifest with a field, whose path is like `spec.config.value`.
+fn with(mut manifest: serde_json::Value, path: &str, value: impl Into<serde_json::Value>) -> serde_json::Value {
+    *path.split('.').fold(&mut manifest, |place, key| &mut place[key]) = value.into();
+    manifest
+}
+
 /// A Resource whose value is that of another one.
 fn dependent(name: &str, on: &str) -> serde_json::Value {
-    let mut manifest = thing(name, 0);
-    manifest["spec"]["config"]["value"] = format!("${{{on}.value}}").into();
-    manifest
+    with(thing(name, 0), "spec.config.value", format!("${{{on}.value}}"))
 }
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -364,7 +379,7 @@ async fn a_regained_lease_plans_immediately_while_a_call_is_running() {
     bench.workers.execute(order);
     bench.run_until_idle(MINUTE).await;
     assert_eq!(bench.ready("a"), (1, "True Available".to_owned()));
-    assert_eq!(bench.log.iter().filter(|line| line.contains(" start a")).count(), 1, "{:?}", bench.log);
+    assert_eq!(bench.count(" start a"), 1, "{:?}", bench.log);
 }
 
 /// The step started for an older generation, before the lease was lost and regained.
@@ -385,7 +400,7 @@ async fn a_permanent_failure_of_an_older_generation_does_not_hold_the_newest_one
     let Command::Execute(order) = bench.pending.remove(at) else { panic!() };
     let kind = serde_json::from_value("terminal".into()).unwrap();
     let answers = vec![ScriptedOutcome::Fail { kind, message: "not allowed".to_owned() }];
-    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
+    bench.script("a", Operation::Update, answers);
     bench.react(Signal::LeadershipLost);
     bench.react(Signal::Started);
     bench.observe(thing("a", 3), 3);
@@ -427,7 +442,7 @@ async fn a_triggered_object_is_created_after_the_failed_update_of_its_trigger_su
     bench.run_until_idle(MINUTE).await;
     let kind = serde_json::from_value("transient".into()).unwrap();
     let answers = vec![ScriptedOutcome::Fail { kind, message: "not now".to_owned() }; 2];
-    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
+    bench.script("a", Operation::Update, answers);
     bench.log.clear();
     bench.observe(thing("a", 2), 2);
     bench.react(Signal::Wake);
@@ -557,7 +572,7 @@ async fn cut_and_unreadable(bench: &mut Bench, kind: &str) -> Address {
     bench.world.put("it", &Value::map([("value", Value::from(1))]));
     let kind = serde_json::from_value(kind.into()).unwrap();
     let answers = vec![ScriptedOutcome::Fail { kind, message: "not now".to_owned() }];
-    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Read, answers });
+    bench.script("a", Operation::Read, answers);
     let record = Arc::new(cut_update(&address));
     let version = bench.engine.journal.intend(record.clone(), None).await.unwrap();
     bench.observe(thing("a", 1), 1);
@@ -570,17 +585,15 @@ async fn cut_and_unreadable(bench: &mut Bench, kind: &str) -> Address {
 #[tokio::test]
 async fn a_forbidden_recovery_in_a_terminating_namespace_is_retried_when_the_namespace_changes() {
     let mut bench = Bench::new();
-    let terminating = |version| Event::Namespace { value: Value::Null, terminating: Some(Version(version)) };
-    bench.reconciler.observe(terminating(1));
+    bench.reconciler.observe(Event::Namespace { value: Value::Null, terminating: Some(Version(1)) });
     let address = cut_and_unreadable(&mut bench, "forbidden").await;
-    let recoveries = |bench: &Bench| bench.log.iter().filter(|line| line.contains("recover a")).count();
     bench.run_until_idle(MINUTE / 2).await;
-    assert_eq!(recoveries(&bench), 1, "only once: {:?}", bench.log);
-    bench.reconciler.observe(terminating(2));
+    assert_eq!(bench.count("recover a"), 1, "only once: {:?}", bench.log);
+    bench.reconciler.observe(Event::Namespace { value: Value::Null, terminating: Some(Version(2)) });
     bench.react(Signal::Wake);
     bench.run_until_idle(MINUTE / 2).await;
     assert!(bench.reconciler.records().get(&address).is_none_or(|stored| stored.record.intent.is_none()));
-    assert_eq!(recoveries(&bench), 2, "{:?}", bench.log);
+    assert_eq!(bench.count("recover a"), 2, "{:?}", bench.log);
 }
 
 /// The marks of the Resource say that there was a record. Creating the object again would make it twice.
@@ -596,8 +609,7 @@ async fn an_object_whose_record_disappeared_during_its_recovery_is_not_created_a
     let stored = Stored { record: Arc::new(cut_update(&address)), version: Version(2) };
     bench.reconciler.observe(Event::RecordApplied(stored));
     bench.react(Signal::Started);
-    let recovers = |command: &Command| matches!(command, Command::Recover(_));
-    bench.pending.retain(|command| !recovers(command));
+    bench.pending.retain(|command| !matches!(command, Command::Recover(_)));
     let outcome = execute::Recovery::Missing;
     bench.react(Signal::Recovered(Box::new(RecoveryResult { address, outcome, warnings: Vec::new() })));
     bench.run_until_idle(MINUTE).await;
@@ -615,5 +627,5 @@ async fn a_failed_recovery_is_retried() {
     );
     bench.run_until_idle(MINUTE).await;
     assert!(bench.reconciler.records()[&address].record.intent.is_none());
-    assert_eq!(bench.log.iter().filter(|line| line.contains("recover a")).count(), 2, "{:?}", bench.log);
+    assert_eq!(bench.count("recover a"), 2, "{:?}", bench.log);
 }

@@ -4,87 +4,88 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::time::Time;
-
-use super::drift_backoff::DriftBackoff;
+use super::drift::DriftBackoff;
 use super::retry;
 use super::summarize::{KnownHealth, StepState, Steps};
+use super::time::Time;
 use engine::load::{DriftAction, Instance};
 use engine::plan::{EffectiveLifecycle, ObjectBlock};
 use model::{Action, Address, Change, Health, Reason, Step};
 
 #[derive(Debug, Default)]
-pub(super) struct TrackedObject {
+pub struct TrackedObject {
     /// The Resource as of the last plan.
-    pub(super) instance: Option<Arc<Instance>>,
+    pub instance: Option<Arc<Instance>>,
     /// The planned change of its current object. Once it is made, an equal one without address and values, which many
     /// objects share.
-    pub(super) change: Option<Arc<Change>>,
+    pub change: Option<Arc<Change>>,
     /// The planned changes of its deposed objects.
-    pub(super) deposed: Vec<Change>,
-    pub(super) lifecycle: Option<EffectiveLifecycle>,
-    pub(super) dependencies: Arc<[Address]>,
+    pub deposed: Vec<Change>,
+    pub lifecycle: Option<EffectiveLifecycle>,
+    pub dependencies: Arc<[Address]>,
     /// Its steps in the current or the last plan.
-    pub(super) steps: Steps<StepState>,
+    pub steps: Steps<StepState>,
     /// The running step, if the plan repeats it: the end of the first run is not the end of the step.
     repeated: Option<Step>,
     /// Its running step was running when the plan was computed, and its outcome may differ from the plan.
-    pub(super) in_flight: bool,
+    pub in_flight: bool,
     /// That step has ended, or another client has changed the object during its step, and no plan covers this yet.
     needs_replan: bool,
     /// That step only concerns a deposed object.
     leaves_current: bool,
     /// The desired digest of the last plan.
-    pub(super) desired_digest: u64,
+    pub desired_digest: u64,
     /// What it was warned of. Most objects have no warnings.
-    pub(super) warnings: Option<Box<Warnings>>,
+    pub warnings: Option<Box<Warnings>>,
     /// The fingerprint at which the object was found up to date.
-    pub(super) up_to_date: Option<u64>,
-    pub(super) failures: u32,
+    pub up_to_date: Option<u64>,
+    pub failures: u32,
     /// The message of its last failed step, until it is up to date or its Resource changes.
-    pub(super) last_failure: Option<Arc<str>>,
-    pub(super) hold: Option<Box<Hold>>,
+    pub last_failure: Option<Arc<str>>,
+    pub hold: Option<Box<Hold>>,
     /// When to plan it again.
-    pub(super) retry_at: Option<Time>,
+    pub retry_at: Option<Time>,
     /// When to read it again, and the interval that this was computed from.
-    pub(super) read_at: Option<Time>,
-    pub(super) read_interval: Duration,
+    pub read_at: Option<Time>,
+    pub read_interval: Duration,
     /// How many plans in a row have found it blocked, since its Resource has changed.
     blocked_plans: u8,
     /// When to read it after a change by another client.
-    pub(super) check_at: Option<Time>,
+    pub check_at: Option<Time>,
     /// Another client has changed it since its running step began.
-    pub(super) changed_meanwhile: bool,
+    pub changed_meanwhile: bool,
     /// The back-off for repeated changes by other clients.
-    pub(super) drift_backoff: Option<Box<DriftBackoff>>,
+    pub drift_backoff: Option<Box<DriftBackoff>>,
     /// The type whose driver watches the object.
-    pub(super) watched: Option<Arc<str>>,
+    pub watched: Option<Arc<str>>,
     /// Whether this replica has seen its object since it started.
-    pub(super) seen: bool,
+    pub seen: bool,
     /// The health of its object, as last seen, if it is not ready.
-    pub(super) health: Option<Box<Health>>,
+    pub health: Option<Box<Health>>,
+    /// Whether it was read or written since the start, or the next plan reads it. Until then, only its record is known.
+    pub known: bool,
     /// It must be read before it is compared: it may differ from its record, or the last reading found that.
-    pub(super) unread: bool,
+    pub unread: bool,
     /// The last planned value of the `reconcile-requested-at` annotation.
-    pub(super) requested: Arc<str>,
+    pub requested: Arc<str>,
 }
 
 /// The warnings about an object that were reported.
 #[derive(Debug, Default)]
-pub(super) struct Warnings {
+pub struct Warnings {
     /// Those of the last plan. Only new ones are reported.
-    pub(super) of_plan: BTreeSet<String>,
+    pub of_plan: BTreeSet<String>,
     /// The generation of the Resource for which `of_provider` was reported.
-    pub(super) generation: i64,
+    pub generation: i64,
     /// The warnings of its provider. A provider repeats a warning with each call, and not every plan calls it.
-    pub(super) of_provider: BTreeSet<String>,
+    pub of_provider: BTreeSet<String>,
     /// Those that the status shows while they hold: where the object deviates from its manifest.
-    pub(super) remarks: BTreeSet<String>,
+    pub remarks: BTreeSet<String>,
 }
 
 /// The changes that were made, without what identifies an object.
 #[derive(Debug, Default)]
-pub(super) struct MadeChanges(VecDeque<Arc<Change>>);
+pub struct MadeChanges(VecDeque<Arc<Change>>);
 
 impl MadeChanges {
     /// Almost all objects of a namespace have one of a few: created, updated, nothing to do.
@@ -106,23 +107,24 @@ impl MadeChanges {
 
 /// Why an object is held, until when, and for which fingerprint.
 #[derive(Clone, Debug)]
-pub(super) struct Hold {
-    pub(super) held: ObjectBlock,
+pub struct Hold {
+    pub held: ObjectBlock,
     /// `None`: until the fingerprint changes.
-    pub(super) until: Option<Time>,
+    pub until: Option<Time>,
     /// The hold applies to this fingerprint only.
-    pub(super) fingerprint: u64,
+    pub fingerprint: u64,
 }
 
 impl TrackedObject {
     /// Schedules the next reading after a reading or a change of the interval. Returns whether the time has changed.
     /// The first reading happens at a random point of the interval, so that objects that were created together are not
     /// read together.
-    pub(super) fn read_again(&mut self, was_read: bool, now: Time, random: u64) -> bool {
+    pub fn read_again(&mut self, was_read: bool, now: Time, random: u64) -> bool {
         let desired = self.instance.as_ref().filter(|instance| instance.is_desired());
         // Published objects are always checked.
-        let looks = |i: &&Arc<Instance>| i.drift.action != DriftAction::Ignore || !i.publish.is_empty();
-        let Some(drift) = desired.filter(looks).map(|instance| instance.drift) else {
+        let checked =
+            desired.filter(|instance| instance.drift.action != DriftAction::Ignore || !instance.publish.is_empty());
+        let Some(drift) = checked.map(|instance| instance.drift) else {
             self.read_at = None;
             self.unread = false;
             return false;
@@ -140,7 +142,7 @@ impl TrackedObject {
     }
 
     /// Counts the plans in a row that find the object blocked. When it is free again, it is read at its interval.
-    pub(super) fn set_blocked(&mut self, is_blocked: bool) {
+    pub fn set_blocked(&mut self, is_blocked: bool) {
         if !is_blocked && self.blocked_plans > 0 {
             self.read_at = None;
         }
@@ -149,7 +151,7 @@ impl TrackedObject {
 
     /// Postpones the next reading of an object that is blocked for this reason, as a failed call is: the reading causes a
     /// plan, which most likely fails again. The next attempt reads it too.
-    pub(super) fn back_off_reading(&mut self, reason: Reason, now: Time, random: u64) {
+    pub fn back_off_reading(&mut self, reason: Reason, now: Time, random: u64) {
         let pause = now + retry::delay_after(reason, self.blocked_plans.into(), random);
         let earliest = self.retry_at.map_or(pause, |retry| retry.max(pause));
         self.read_at = self.read_at.map(|at| at.max(earliest));
@@ -157,7 +159,7 @@ impl TrackedObject {
 
     /// Sets the steps of a new plan, each with whether it is already running. A running step that is delayed stays so:
     /// the reason is not reported again at once.
-    pub(super) fn set_steps(&mut self, nodes: Vec<(Step, bool)>) {
+    pub fn set_steps(&mut self, nodes: Vec<(Step, bool)>) {
         let earlier = std::mem::take(&mut self.steps);
         self.repeated = None;
         self.in_flight = nodes.iter().any(|(_, is_running)| *is_running);
@@ -175,7 +177,7 @@ impl TrackedObject {
         }
     }
 
-    pub(super) fn set(&mut self, step: &Step, state: StepState) {
+    pub fn set(&mut self, step: &Step, state: StepState) {
         let ended = !state.is_open();
         let failed = matches!(state, StepState::Failed { .. });
         let comes_again = ended && self.repeated.take_if(|repeated| repeated == step).is_some() && !failed;
@@ -183,14 +185,14 @@ impl TrackedObject {
     }
 
     /// The running step has ended. Returns whether it was running when the last plan was computed.
-    pub(super) fn end_in_flight(&mut self) -> bool {
+    pub fn end_in_flight(&mut self) -> bool {
         let was_fixed = std::mem::take(&mut self.in_flight);
         self.needs_replan |= was_fixed;
         was_fixed
     }
 
     /// A step has ended, after which the object must be read, or need not be read, before its status is known.
-    pub(super) fn require_reading(&mut self, is_required: bool) {
+    pub fn require_reading(&mut self, is_required: bool) {
         self.unread = is_required;
         self.needs_replan |= is_required;
         self.leaves_current &= !is_required;
@@ -198,38 +200,42 @@ impl TrackedObject {
 
     /// Whether the last plan is incomplete for this object: steps of an earlier plan were running when it was computed, or
     /// another client has changed the object since.
-    pub(super) fn awaits_plan(&self) -> bool {
+    pub fn awaits_plan(&self) -> bool {
         self.needs_replan || self.in_flight
     }
 
     /// The same for its current object.
-    pub(super) fn current_awaits_plan(&self) -> bool {
+    pub fn current_awaits_plan(&self) -> bool {
         self.awaits_plan() && !self.leaves_current
     }
 
     /// Whether a step is waiting or running.
-    pub(super) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.steps.values().any(StepState::is_open)
     }
 
     /// Whether a plan has covered the object.
-    pub(super) fn is_planned(&self) -> bool {
+    pub fn is_planned(&self) -> bool {
         self.instance.is_some() || self.change.is_some() || !self.deposed.is_empty() || !self.steps.is_empty()
     }
 
     /// Whether the object is not desired, has no open steps, and is not the blocked entry of a family whose instances
     /// are unknown.
-    pub(super) fn is_unused(&self) -> bool {
-        let is_blocked = self.change.as_ref().is_some_and(|change| change.action == Action::Blocked);
-        self.instance.is_none() && !is_blocked && !self.is_open()
+    pub fn is_unused(&self) -> bool {
+        self.instance.is_none() && !self.is_blocked() && !self.is_open()
     }
 
-    pub(super) fn has_trouble(&self) -> bool {
+    /// Whether the planned change of its current object is blocked.
+    pub fn is_blocked(&self) -> bool {
+        self.change.as_ref().is_some_and(|change| change.action == Action::Blocked)
+    }
+
+    pub fn has_trouble(&self) -> bool {
         self.steps.values().any(|state| matches!(state, StepState::Failed { .. } | StepState::Skipped(_)))
     }
 
     /// The health of the object, as far as the status shows it.
-    pub(super) fn known_health(&self) -> KnownHealth<'_> {
+    pub fn known_health(&self) -> KnownHealth<'_> {
         match &self.health {
             Some(health) => KnownHealth::NotReady(health),
             None if self.watched.is_some() && !self.seen => KnownHealth::Unseen,
@@ -238,7 +244,7 @@ impl TrackedObject {
     }
 
     /// Sets what was seen of the object. Returns the health before; `None` if it was not seen.
-    pub(super) fn set_health(&mut self, health: Health) -> Option<Health> {
+    pub fn set_health(&mut self, health: Health) -> Option<Health> {
         let was_seen = std::mem::replace(&mut self.seen, true);
         let current = health.is_current();
         let before = std::mem::replace(&mut self.health, (!current).then(|| Box::new(health)));
@@ -246,18 +252,18 @@ impl TrackedObject {
     }
 
     /// Whether one of its preconditions or postconditions failed at the last check.
-    pub(super) fn has_failed_condition(&self) -> bool {
+    pub fn has_failed_condition(&self) -> bool {
         matches!(self.held_for(), Some(Reason::PreconditionFailed | Reason::PostconditionFailed))
     }
 
     /// The reason why the object is held or blocked.
-    pub(super) fn held_for(&self) -> Option<Reason> {
+    pub fn held_for(&self) -> Option<Reason> {
         let blocked = self.change.as_ref().and_then(|change| change.blocked);
         self.hold.as_ref().map(|hold| hold.held.reason).or(blocked)
     }
 
     /// Replaces the warnings of the last plan, and returns them.
-    pub(super) fn replace_warnings(&mut self, texts: BTreeSet<String>) -> BTreeSet<String> {
+    pub fn replace_warnings(&mut self, texts: BTreeSet<String>) -> BTreeSet<String> {
         if texts.is_empty() && self.warnings.is_none() {
             return texts;
         }
@@ -265,14 +271,14 @@ impl TrackedObject {
     }
 
     /// Replaces the remarks of the status.
-    pub(super) fn replace_remarks(&mut self, remarks: BTreeSet<String>) {
+    pub fn replace_remarks(&mut self, remarks: BTreeSet<String>) {
         if !remarks.is_empty() || self.warnings.is_some() {
             self.warnings.get_or_insert_default().remarks = remarks;
         }
     }
 
     /// Drops the values of an executed plan: the record has the result.
-    pub(super) fn drop_values(&mut self, made: &mut MadeChanges) {
+    pub fn drop_values(&mut self, made: &mut MadeChanges) {
         for change in &mut self.deposed {
             (change.before, change.after) = (None, None);
         }
@@ -280,13 +286,13 @@ impl TrackedObject {
     }
 
     /// Whether it was planned as exactly this Resource: no family, no inputs and no provider configuration to fill in.
-    pub(super) fn is_planned_as(&self, resource: &Instance) -> bool {
+    pub fn is_planned_as(&self, resource: &Instance) -> bool {
         let as_read = resource.repetition.is_none() && resource.inputs.declared.is_empty();
         as_read && self.instance.as_ref().is_some_and(|i| i.provider.is_none() && i.is_equivalent(resource))
     }
 
     /// The current hold. Drops a hold that is over.
-    pub(super) fn held(&mut self, fingerprint: u64, now: Time) -> Option<ObjectBlock> {
+    pub fn held(&mut self, fingerprint: u64, now: Time) -> Option<ObjectBlock> {
         let hold = self.hold.as_ref()?;
         if hold.fingerprint != fingerprint {
             self.hold = None;
@@ -300,6 +306,11 @@ impl TrackedObject {
         }
         Some(hold.held.clone())
     }
+}
+
+/// Why a change is blocked. `None` if it is not.
+pub fn blocked_for(change: &Change) -> Option<Reason> {
+    (change.action == Action::Blocked).then(|| change.blocked.unwrap_or(Reason::Waiting))
 }
 
 #[cfg(test)]

@@ -185,8 +185,8 @@ impl ClusterJournal {
         let meta = self.marks.read(namespace, name, policy).await?;
         let Some(meta) = meta.filter(|meta| meta.uid == *uid && !meta.deleting) else { return Ok(()) };
         let is_held = meta.is_annotated() || {
-            let found = self.secrets.get(namespace, address, policy).await?;
-            matches!(found, Some(Ok(SecretContent::Record(stored))) if keeps_object(&stored.record, uid))
+            let content = self.secrets.get(namespace, address, policy).await?;
+            matches!(content, Some(Ok(SecretContent::Record(stored))) if keeps_object(&stored.record, uid))
         };
         if is_held {
             self.marks.add(namespace, name, uid, Some(meta), policy).await?;
@@ -261,25 +261,24 @@ impl ClusterJournal {
     }
 
     async fn create(&self, record: &Record) -> Result<Version, JournalError> {
-        let refuse = |loss: Loss| JournalError::Missing(Box::new(loss.diagnostic(&record.address, false)));
         let failed = |failure| journal_error(record, failure);
         // A record without an intent to create is moved or imported: its object is known.
         let creates = record.intent.as_ref().is_some_and(|intent| intent.operation == Operation::Create);
         if creates && let Some(loss) = self.loss(record).await.map_err(failed)? {
-            return Err(refuse(loss));
+            return Err(missing_record(record, loss));
         }
         self.family_indexes.sweep(|(namespace, name)| self.siblings(namespace, name));
         let version = self.secrets.put(record, None, RetryPolicy::SHORT).await.map_err(failed)?;
         match self.attach(record, MarkCheck::OncePerFamily).await {
             Ok(Attached::IndexLost) if creates => {
                 self.remove_unproven(record, version).await.map_err(failed)?;
-                Err(refuse(Loss::Index))
+                Err(missing_record(record, Loss::Index))
             }
             // The watch does not show the marks yet, or the index would have reported the loss.
             Ok(Attached::WasMarked) if creates => {
                 let Record { namespace, address, .. } = record;
                 self.secrets.delete(namespace, address, version, RetryPolicy::SHORT).await.map_err(failed)?;
-                Err(refuse(Loss::Record))
+                Err(missing_record(record, Loss::Record))
             }
             Ok(_) => Ok(version),
             Err(failure) => {
@@ -380,10 +379,11 @@ impl ClusterJournal {
     }
 
     fn siblings(&self, namespace: &str, name: &Arc<str>) -> Siblings {
-        let at = |key| Address { name: name.clone(), key };
+        let recorded = self.view.recorded(namespace, name).into_iter();
+        let indexed = self.view.indexed(namespace, name).into_iter();
         Siblings {
-            recorded: self.view.recorded(namespace, name).into_iter().map(at).collect(),
-            indexed: self.view.indexed(namespace, name).into_iter().map(at).collect(),
+            recorded: recorded.map(|key| Address { name: name.clone(), key }).collect(),
+            indexed: indexed.map(|key| Address { name: name.clone(), key }).collect(),
             annotated: self.view.metadata(namespace, name).is_some_and(|meta| meta.is_annotated()),
         }
     }
@@ -480,6 +480,10 @@ fn keeps_object(record: &Record, uid: &Arc<str>) -> bool {
 /// The record of an object that does not exist any more.
 fn emptied(record: &Record) -> Record {
     Record { intent: None, moving_to: None, current: None, deposed: BTreeMap::new(), ..Record::clone(record) }
+}
+
+fn missing_record(record: &Record, loss: Loss) -> JournalError {
+    JournalError::Missing(Box::new(loss.diagnostic(&record.address, false)))
 }
 
 fn journal_error(record: &Record, failure: RequestError) -> JournalError {

@@ -97,15 +97,16 @@ pub fn encode(record: &Record) -> Result<Vec<u8>, CodecError> {
 /// When the bytes are damaged or have a newer format.
 pub fn decode(bytes: &[u8], strings: &mut Interner) -> Result<Record, CodecError> {
     let (&format, _) = bytes.split_first().ok_or(CodecError::Damaged("it is empty"))?;
-    if format > FORMAT {
-        return Err(CodecError::NewerFormat { found: format });
-    }
     if format == 0 || bytes.len() < HEADER {
         return Err(CodecError::Damaged("it does not start with the header of a record"));
     }
     let stored = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
     if stored != checksum(bytes) {
         return Err(CodecError::Damaged("its checksum does not match"));
+    }
+    // Every format has this header, so that a damaged record is not mistaken for one of a newer version.
+    if format > FORMAT {
+        return Err(CodecError::NewerFormat { found: format });
     }
     match bytes[1] {
         0 => read(&bytes[HEADER..], strings),

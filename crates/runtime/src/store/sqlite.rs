@@ -100,6 +100,15 @@ impl StateFile {
         load::read(path)
     }
 
+    /// Whether there is a state file at `path`. An empty file is none, as for [`Self::read`]: it may be the rest of one. If
+    /// access is denied, there is one.
+    pub fn exists(path: &Path) -> bool {
+        match std::fs::metadata(path) {
+            Ok(file) => file.len() > 0,
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
+    }
+
     /// The copy of the state file at `path` before its last changes.
     pub fn backup_path(path: &Path) -> PathBuf {
         backup::path(path)

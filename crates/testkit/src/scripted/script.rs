@@ -119,15 +119,15 @@ pub enum Recovery {
 
 /// The remaining outcomes.
 #[derive(Debug, Default)]
-pub(super) struct Queues(BTreeMap<(String, Operation), VecDeque<ScriptedOutcome>>);
+pub struct Queues(BTreeMap<(String, Operation), VecDeque<ScriptedOutcome>>);
 
 impl Queues {
-    pub(super) fn add(&mut self, line: ScriptLine) {
+    pub fn add(&mut self, line: ScriptLine) {
         self.0.entry((line.on, line.operation)).or_default().extend(line.answers);
     }
 
     /// Takes the next outcome for an object, or else the next one for `*`.
-    pub(super) fn next(&mut self, address: &str, operation: Operation) -> ScriptedOutcome {
+    pub fn next(&mut self, address: &str, operation: Operation) -> ScriptedOutcome {
         for on in [address, "*"] {
             let queue = self.0.get_mut(&(on.to_owned(), operation));
             if let Some(answer) = queue.and_then(VecDeque::pop_front) {
@@ -138,7 +138,7 @@ impl Queues {
     }
 
     /// The unused outcomes, as `address operation`. A scenario must use all of its outcomes.
-    pub(super) fn unused(&self) -> Vec<String> {
+    pub fn unused(&self) -> Vec<String> {
         let left = self.0.iter().filter(|(_, queue)| !queue.is_empty());
         left.map(|((address, operation), _)| format!("{address} {operation:?}")).collect()
     }

@@ -123,8 +123,7 @@ impl World {
     /// Creates an object as another client, for imports and name conflicts.
     pub fn put(&self, id: &str, config: &Value) {
         let value = value(config, id, 1);
-        let none = || Arc::from("");
-        let object = Object { namespace: none(), address: none(), operation_id: none(), value };
+        let object = Object { namespace: "".into(), address: "".into(), operation_id: "".into(), value };
         self.state().objects.insert(id.to_owned(), object);
     }
 
@@ -179,18 +178,18 @@ impl World {
         }
     }
 
-    pub(super) fn recovery(&self) -> Recovery {
+    pub(crate) fn recovery(&self) -> Recovery {
         self.state().recovery
     }
 
-    pub(super) fn next_outcome(&self, address: &str, operation: Operation) -> ScriptedOutcome {
+    pub(crate) fn next_outcome(&self, address: &str, operation: Operation) -> ScriptedOutcome {
         let mut inside = self.state();
         inside.calls += 1;
         inside.queues.next(address, operation)
     }
 
     /// Waits at a gate until it is open, without a deadline.
-    pub(super) async fn wait_at_gate(&self, gate: &str, address: &Arc<str>) {
+    pub(crate) async fn wait_at_gate(&self, gate: &str, address: &Arc<str>) {
         let place = (gate.to_owned(), Arc::clone(address));
         self.state().waiting.insert(place.clone());
         self.changed();
@@ -198,13 +197,13 @@ impl World {
         self.state().waiting.remove(&place);
     }
 
-    pub(super) fn crash(&self, address: &Arc<str>, operation: Operation) {
+    pub(crate) fn crash(&self, address: &Arc<str>, operation: Operation) {
         self.state().crash = Some(Crash { address: Arc::clone(address), operation });
         self.changed();
     }
 
     /// Creates an object. Its ID is its name, the generated ID if creates are repeatable, or else a number.
-    pub(super) fn create(&self, context: &CallContext, config: &Value, drawn: String) -> Result<Value, DriverError> {
+    pub(crate) fn create(&self, context: &CallContext, config: &Value, drawn: String) -> Result<Value, DriverError> {
         let mut inside = self.state();
         let name = config.get("name").and_then(Value::as_str).map(str::to_owned);
         inside.created += 1;
@@ -227,7 +226,7 @@ impl World {
         Ok(value)
     }
 
-    pub(super) fn update(&self, context: &CallContext, id: &str, config: &Value) -> Result<Value, DriverError> {
+    pub(crate) fn update(&self, context: &CallContext, id: &str, config: &Value) -> Result<Value, DriverError> {
         let mut inside = self.state();
         let Some(object) = inside.objects.get_mut(id) else {
             return Err(driver_error(ErrorKind::Transient, &format!("object `{id}` no longer exists")));
@@ -239,14 +238,14 @@ impl World {
     }
 
     /// Makes an object ready, which counts as a change.
-    pub(super) fn ready(&self, id: &str) -> Option<Value> {
+    pub(crate) fn ready(&self, id: &str) -> Option<Value> {
         let mut inside = self.state();
         let object = inside.objects.get_mut(id)?;
         object.value = object.value.with("computed", (change_count(&object.value) + 1).into());
         Some(object.value.clone())
     }
 
-    pub(super) fn destroy(&self, context: &CallContext, id: &str) {
+    pub(crate) fn destroy(&self, context: &CallContext, id: &str) {
         let mut inside = self.state();
         if let Some(object) = inside.objects.remove(id) {
             inside.log(EffectKind::Destroyed, context, id.to_owned(), object.value);

@@ -7,7 +7,7 @@ use super::InstallError;
 
 /// `HOST/NAMESPACE/TYPE`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Source {
+pub struct Source {
     /// The host of the registry.
     pub host: String,
     pub namespace: String,
@@ -19,10 +19,8 @@ impl Source {
     /// Parses a full address.
     pub fn parse(address: &str) -> Result<Self, InstallError> {
         let parts: Vec<&str> = address.split('/').collect();
-        // The parts become directory names.
-        let is_plain = |part: &&str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
         match parts[..] {
-            [host, namespace, name] if parts.iter().all(is_plain) => {
+            [host, namespace, name] if parts.iter().all(|part| is_directory_name(part)) => {
                 Ok(Self { host: host.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
             }
             _ => Err(InstallError::new(format!("`{address}` is not a provider address"))
@@ -30,6 +28,11 @@ impl Source {
                 .hint("write HOST/NAMESPACE/TYPE")),
         }
     }
+}
+
+/// Whether the part of an address can be the name of a directory.
+fn is_directory_name(part: &str) -> bool {
+    !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0'])
 }
 
 impl fmt::Display for Source {
@@ -73,7 +76,6 @@ impl FromStr for Platform {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_word = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
         match text.split_once('_') {
             Some((os, architecture)) if is_word(os) && is_word(architecture) => {
                 Ok(Self { os: os.to_owned(), architecture: architecture.to_owned() })
@@ -81,4 +83,8 @@ impl FromStr for Platform {
             _ => Err(format!("`{text}` is not a platform; write OS_ARCH, such as linux_amd64")),
         }
     }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

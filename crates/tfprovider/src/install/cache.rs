@@ -23,19 +23,19 @@ const LOCK_TIMEOUT: Duration = Duration::from_mins(30);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
-pub(super) struct Cache {
+pub struct Cache {
     root: PathBuf,
 }
 
 /// The location of one package.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
+pub struct Slot {
     versions: PathBuf,
     platform: String,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct CachedPackage {
+pub struct CachedPackage {
     pub directory: PathBuf,
     /// The checksum of the current files, and that of the zip file if the receipt matches the files.
     pub hashes: Vec<Hash>,
@@ -52,7 +52,7 @@ struct Receipt {
 
 /// The exclusive lock to write a package; released on drop.
 #[derive(Debug)]
-pub(super) struct PackageLock {
+pub struct PackageLock {
     _file: File,
 }
 
@@ -99,8 +99,12 @@ impl Slot {
             InstallError::file(&self.versions, error).hint("set PURLIN_PLUGIN_CACHE to a writable directory")
         })?;
         let path = self.sidecar("lock");
-        let failed = |error: io::Error| InstallError::file(&path, error);
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| InstallError::file(&path, error))?;
         let begun = Instant::now();
         loop {
             match file.try_lock() {
@@ -111,7 +115,7 @@ impl Slot {
                 Err(TryLockError::WouldBlock) => {
                     return Err(InstallError::new(format!("another process has locked {}", path.display())));
                 }
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => return Err(InstallError::file(&path, error)),
             }
         }
     }
@@ -126,25 +130,27 @@ impl Slot {
     /// Moves a complete package to its final path. A process that runs the previous package is not affected.
     pub fn store(&self, temp: &TempPath, files: &Hash, zip: &Hash, _: &PackageLock) -> Result<PathBuf, InstallError> {
         let directory = self.directory();
-        let failed = |error: io::Error| InstallError::file(&directory, error);
-        if fs::symlink_metadata(&directory).is_ok() {
-            let old = self.temp_path("old");
-            fs::rename(&directory, old.path()).map_err(failed)?;
-        }
-        fs::rename(temp.path(), &directory).map_err(failed)?;
-        File::open(&self.versions).and_then(|directory| directory.sync_all()).map_err(failed)?;
         let receipt = Receipt { files: files.clone(), zip: zip.clone() };
-        let text = serde_json::to_vec(&receipt).map_err(|error| failed(error.into()))?;
-        let beside = self.temp_path("receipt");
-        fs::write(beside.path(), text).map_err(failed)?;
-        fs::rename(beside.path(), self.sidecar("receipt")).map_err(failed)?;
+        self.replace(&directory, temp, &receipt).map_err(|error| InstallError::file(&directory, error))?;
         Ok(directory)
+    }
+
+    fn replace(&self, directory: &Path, temp: &TempPath, receipt: &Receipt) -> io::Result<()> {
+        if fs::symlink_metadata(directory).is_ok() {
+            let old = self.temp_path("old");
+            fs::rename(directory, old.path())?;
+        }
+        fs::rename(temp.path(), directory)?;
+        File::open(&self.versions)?.sync_all()?;
+        let beside = self.temp_path("receipt");
+        fs::write(beside.path(), serde_json::to_vec(receipt)?)?;
+        fs::rename(beside.path(), self.sidecar("receipt"))
     }
 }
 
 /// A temporary file or directory that is removed on drop.
 #[derive(Debug)]
-pub(super) struct TempPath(PathBuf);
+pub struct TempPath(PathBuf);
 
 impl TempPath {
     pub fn path(&self) -> &Path {

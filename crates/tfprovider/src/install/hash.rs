@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// Bytes as lowercase hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -48,11 +48,11 @@ impl Hash {
             files.push((name, path.to_owned()));
         }
         files.sort();
-        let mut all = Sha256::new();
+        let mut hasher = Sha256::new();
         for (name, path) in files {
-            all.update(format!("{}  {name}\n", hex(&digest_of(&path)?)));
+            hasher.update(format!("{}  {name}\n", hex(&digest_of(&path)?)));
         }
-        Ok(Self(format!("h1:{}", STANDARD.encode(all.finalize()))))
+        Ok(Self(format!("h1:{}", STANDARD.encode(hasher.finalize()))))
     }
 
     /// Whether this is an `h1:` checksum.

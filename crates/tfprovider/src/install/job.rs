@@ -26,7 +26,7 @@ const RULES: UnpackRules = UnpackRules { bytes: 4 << 30, entries: 10_000, links:
 const MAX_LISTED_VERSIONS: usize = 5;
 
 #[derive(Debug)]
-pub(super) struct Job<'a> {
+pub struct Job<'a> {
     installer: &'a Installer,
     provider: &'a Requirement,
     source: Source,
@@ -99,8 +99,8 @@ impl<'a> Job<'a> {
         {
             return Ok(installed);
         }
-        let found = origin.locate(&version).await?;
-        self.install_from(found, &origin.to_string()).await
+        let package = origin.locate(&version).await?;
+        self.install_from(package, &origin.to_string()).await
     }
 
     /// Installs from the first plugin directory with a matching version.
@@ -112,8 +112,8 @@ impl<'a> Job<'a> {
                 ..error
             })?;
             if let Some(version) = self.choose(&versions) {
-                let found = mirror.locate(&version)?;
-                return self.install_from(found, &Origin::Filesystem(mirror).to_string()).await.map(Some);
+                let package = mirror.locate(&version)?;
+                return self.install_from(package, &Origin::Filesystem(mirror).to_string()).await.map(Some);
             }
         }
         Ok(None)
@@ -124,9 +124,9 @@ impl<'a> Job<'a> {
     async fn find_installed(&self) -> Option<InstalledProvider> {
         let root = self.installer.installed.as_deref()?;
         let locked = self.locked.filter(|locked| !locked.hashes.is_empty())?;
-        let found = self.mirror(root).locate(&locked.version).ok()?;
+        let package = self.mirror(root).locate(&locked.version).ok()?;
         let origin = root.display().to_string();
-        self.install_from(found, &origin).await.ok()
+        self.install_from(package, &origin).await.ok()
     }
 
     fn mirror<'b>(&'b self, root: &'b Path) -> FilesystemMirror<'b> {
@@ -135,9 +135,9 @@ impl<'a> Job<'a> {
 
     /// Selects the locked version if it is available, or else the newest matching version.
     fn choose(&self, versions: &[Version]) -> Option<Version> {
-        let fitting = || versions.iter().filter(|version| self.constraint.allows(version));
-        let locked = fitting().find(|version| self.locked.is_some_and(|locked| locked.version == **version));
-        locked.or_else(|| fitting().max_by(|a, b| a.cmp_precedence(b))).cloned()
+        let fitting: Vec<&Version> = versions.iter().filter(|version| self.constraint.allows(version)).collect();
+        let locked = self.locked.filter(|locked| fitting.contains(&&locked.version)).map(|locked| &locked.version);
+        locked.or_else(|| fitting.into_iter().max_by(|a, b| a.cmp_precedence(b))).cloned()
     }
 
     fn no_matching_version(&self, origin: &str, mut versions: Vec<Version>) -> InstallError {
@@ -168,12 +168,11 @@ impl<'a> Job<'a> {
     /// Returns a version from the cache, if it exists and has a receipt or matches a locked or pinned checksum.
     async fn cached(&self, version: &Version) -> Result<Option<InstalledProvider>, InstallError> {
         let slot = self.slot(version);
-        let cached = blocking(move || slot.read()).await?;
-        let is_trusted = |cached: &CachedPackage| {
-            let trusted = self.trusted_hashes(version).any(|hashes| !hashes.is_empty());
-            (cached.checked || trusted) && self.check_lock_and_pins(version, &cached.hashes).is_ok()
-        };
-        let Some(cached) = cached.filter(is_trusted) else { return Ok(None) };
+        let Some(cached) = blocking(move || slot.read()).await? else { return Ok(None) };
+        let can_be_checked = cached.checked || self.trusted_hashes(version).any(|hashes| !hashes.is_empty());
+        if !can_be_checked || self.check_lock_and_pins(version, &cached.hashes).is_err() {
+            return Ok(None);
+        }
         let origin = cached.directory.display().to_string();
         let program = program::program(&cached.directory, &self.source.name)?;
         Ok(Some(self.installed(Some(version.clone()), program, cached.hashes, &origin)))
@@ -188,37 +187,39 @@ impl<'a> Job<'a> {
 
     /// Checks a package against the locked and pinned checksums.
     fn check_lock_and_pins(&self, version: &Version, hashes: &[Hash]) -> Result<(), InstallError> {
-        let is_of = |known: &[Hash]| known.is_empty() || known.iter().any(|hash| hashes.contains(hash));
         let mut trusted = self.trusted_hashes(version);
         let (locked, pins) = (trusted.next().unwrap_or_default(), trusted.next().unwrap_or_default());
-        let package = || format!("the package of {} {version} for {}", self.source, self.platform);
-        let is = join_hashes(hashes);
-        if !is_of(&pins) {
-            return Err(InstallError::new(format!(
-                "{} does not match the pinned checksums: its checksum is {is}",
-                package()
-            ))
-            .at("spec.checksums")
-            .hint("compare it with a trusted copy, then correct the checksums"));
+        if !allows(&pins, hashes) {
+            return Err(self
+                .mismatch(version, hashes, "pinned")
+                .at("spec.checksums")
+                .hint("compare it with a trusted copy, then correct the checksums"));
         }
-        if !is_of(&locked) {
-            return Err(InstallError::new(format!(
-                "{} does not match the locked checksums: its checksum is {is}",
-                package()
-            ))
-            .hint("compare it with a trusted copy; `purlin provider lock` accepts it"));
+        if !allows(&locked, hashes) {
+            return Err(self
+                .mismatch(version, hashes, "locked")
+                .hint("compare it with a trusted copy; `purlin provider lock` accepts it"));
         }
         Ok(())
     }
 
+    fn mismatch(&self, version: &Version, hashes: &[Hash], known: &str) -> InstallError {
+        InstallError::new(format!(
+            "the package of {} {version} for {} does not match the {known} checksums: its checksum is {}",
+            self.source,
+            self.platform,
+            join_hashes(hashes)
+        ))
+    }
+
     /// Installs the package that was located at an origin.
-    async fn install_from(&self, found: LocatedPackage, origin: &str) -> Result<InstalledProvider, InstallError> {
-        match &found.location {
+    async fn install_from(&self, package: LocatedPackage, origin: &str) -> Result<InstalledProvider, InstallError> {
+        match &package.location {
             PackageLocation::Directory(directory) => {
                 let directory = directory.clone();
-                self.use_in_place(directory, Some(found.version.clone()), Some(&found), origin).await
+                self.use_in_place(directory, Some(package.version.clone()), Some(&package), origin).await
             }
-            PackageLocation::Zip(_) | PackageLocation::Download { .. } => self.unpack(found, origin).await,
+            PackageLocation::Zip(_) | PackageLocation::Download { .. } => self.unpack(package, origin).await,
         }
     }
 
@@ -227,10 +228,10 @@ impl<'a> Job<'a> {
         &self,
         path: PathBuf,
         version: Option<Version>,
-        found: Option<&LocatedPackage>,
+        package: Option<&LocatedPackage>,
         origin: &str,
     ) -> Result<InstalledProvider, InstallError> {
-        let program = program::program(&path, &self.source.name).map_err(|error| match found {
+        let program = program::program(&path, &self.source.name).map_err(|error| match package {
             None => error.at("spec.package.path"),
             Some(_) => error,
         })?;
@@ -261,21 +262,21 @@ impl<'a> Job<'a> {
     }
 
     /// Unpacks a zip file into the cache, unless the package is cached already.
-    async fn unpack(&self, found: LocatedPackage, origin: &str) -> Result<InstalledProvider, InstallError> {
-        let slot = self.slot(&found.version);
+    async fn unpack(&self, package: LocatedPackage, origin: &str) -> Result<InstalledProvider, InstallError> {
+        let slot = self.slot(&package.version);
         let package_lock = slot.lock().await?;
         // Another process may have stored the package while this one waited for the lock.
-        if let Some(cached) = self.cached_if_expected(&slot, &found).await? {
-            return Ok(InstalledProvider { origin: origin.to_owned(), ..with_origin_info(cached, found) });
+        if let Some(cached) = self.cached_if_expected(&slot, &package).await? {
+            return Ok(InstalledProvider { origin: origin.to_owned(), ..with_origin_info(cached, package) });
         }
         let temp = slot.temp_path("zip");
-        let (zip, digest) = self.zip(&found, &temp).await?;
+        let (zip, digest) = self.zip(&package, &temp).await?;
         let at = slot.clone();
         let cached = blocking(move || at.read()).await?.filter(|cached| cached.hashes.contains(&digest));
         let (directory, hashes) = match cached {
             Some(cached) => {
-                self.check_expected(&found, &cached.hashes)?;
-                self.check_lock_and_pins(&found.version, &cached.hashes)?;
+                self.check_expected(&package, &cached.hashes)?;
+                self.check_lock_and_pins(&package.version, &cached.hashes)?;
                 (cached.directory, cached.hashes)
             }
             None => {
@@ -293,43 +294,43 @@ impl<'a> Job<'a> {
                 });
                 let files = files.await?;
                 let hashes = vec![files.clone(), digest.clone()];
-                self.check_expected(&found, &hashes)?;
-                self.check_lock_and_pins(&found.version, &hashes)?;
+                self.check_expected(&package, &hashes)?;
+                self.check_lock_and_pins(&package.version, &hashes)?;
                 (slot.store(&into, &files, &digest, &package_lock)?, hashes)
             }
         };
         let program = program::program(&directory, &self.source.name)?;
-        let installed = self.installed(Some(found.version.clone()), program, hashes, origin);
-        Ok(with_origin_info(installed, found))
+        let installed = self.installed(Some(package.version.clone()), program, hashes, origin);
+        Ok(with_origin_info(installed, package))
     }
 
     /// Returns the cached package if it matches the checksums of the origin.
     async fn cached_if_expected(
         &self,
         slot: &Slot,
-        found: &LocatedPackage,
+        package: &LocatedPackage,
     ) -> Result<Option<InstalledProvider>, InstallError> {
         let at = slot.clone();
         let cached = blocking(move || at.read()).await?;
         let meant =
-            |cached: &CachedPackage| cached.checked && found.expected.iter().any(|hash| cached.hashes.contains(hash));
+            |cached: &CachedPackage| cached.checked && package.expected.iter().any(|hash| cached.hashes.contains(hash));
         match cached.filter(meant) {
-            Some(_) => self.cached(&found.version).await,
+            Some(_) => self.cached(&package.version).await,
             None => Ok(None),
         }
     }
 
     /// Returns the path of the zip file, downloading it if needed, and its checksum.
-    async fn zip(&self, found: &LocatedPackage, temp: &TempPath) -> Result<(PathBuf, Hash), InstallError> {
-        match &found.location {
+    async fn zip(&self, package: &LocatedPackage, temp: &TempPath) -> Result<(PathBuf, Hash), InstallError> {
+        match &package.location {
             PackageLocation::Download { url, authorization, credentials } => {
-                let what = format!("the package of {} {} for {}", self.source, found.version, self.platform);
+                let what = format!("the package of {} {} for {}", self.source, package.version, self.platform);
                 let authorization = authorization.as_deref();
                 let request = HttpRequest { authorization, credentials, ..HttpRequest::new(url, &what) };
                 let digest = Hash::of_zip(self.installer.http.download(request, temp.path()).await?);
                 // A zip file with a wrong checksum is not opened.
-                if found.expected.iter().any(|hash| !hash.is_of_files()) {
-                    self.check_expected(found, std::slice::from_ref(&digest))?;
+                if package.expected.iter().any(|hash| !hash.is_of_files()) {
+                    self.check_expected(package, std::slice::from_ref(&digest))?;
                 }
                 Ok((temp.path().to_owned(), digest))
             }
@@ -343,12 +344,12 @@ impl<'a> Job<'a> {
     }
 
     /// Checks a package against the checksums of its origin.
-    fn check_expected(&self, found: &LocatedPackage, hashes: &[Hash]) -> Result<(), InstallError> {
-        if found.expected.is_empty() || found.expected.iter().any(|hash| hashes.contains(hash)) {
+    fn check_expected(&self, located: &LocatedPackage, hashes: &[Hash]) -> Result<(), InstallError> {
+        if located.expected.is_empty() || located.expected.iter().any(|hash| hashes.contains(hash)) {
             return Ok(());
         }
-        let (expected, is) = (join_hashes(&found.expected), join_hashes(hashes));
-        let package = format!("the package of {} {} for {}", self.source, found.version, self.platform);
+        let (expected, is) = (join_hashes(&located.expected), join_hashes(hashes));
+        let package = format!("the package of {} {} for {}", self.source, located.version, self.platform);
         Err(InstallError::new(format!("{package} does not match its checksum: it is {is}, not {expected}"))
             .hint("it was truncated or modified in transit; nothing was installed"))
     }
@@ -374,8 +375,13 @@ impl<'a> Job<'a> {
 }
 
 /// Adds the other checksums and the warnings of the origin.
-fn with_origin_info(installed: InstalledProvider, found: LocatedPackage) -> InstalledProvider {
-    InstalledProvider { known: found.known.into_iter().collect(), warnings: found.warnings, ..installed }
+fn with_origin_info(installed: InstalledProvider, package: LocatedPackage) -> InstalledProvider {
+    InstalledProvider { known: package.known.into_iter().collect(), warnings: package.warnings, ..installed }
+}
+
+/// Whether a package with these checksums is the known one, if one is known.
+fn allows(known: &[Hash], hashes: &[Hash]) -> bool {
+    known.is_empty() || known.iter().any(|hash| hashes.contains(hash))
 }
 
 fn join_hashes(hashes: &[Hash]) -> String {

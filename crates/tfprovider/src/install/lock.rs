@@ -112,7 +112,6 @@ impl LockFile {
             let content = Content { format_version: FORMAT_VERSION.to_owned(), providers: self.providers.clone() };
             serde_json::to_string_pretty(&content).unwrap_or_default() + "\n"
         };
-        let failed = |error| InstallError::file(&self.path, error);
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let temp = self.path.with_file_name(format!("{name}.{}", std::process::id()));
         let written = std::fs::File::create(&temp).and_then(|mut file| {
@@ -122,7 +121,7 @@ impl LockFile {
         written.and_then(|()| std::fs::rename(&temp, &self.path)).map_err(|error| {
             // Only the first error is reported.
             let _ = std::fs::remove_file(&temp);
-            failed(error)
+            InstallError::file(&self.path, error)
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The origins of packages. Each origin lists versions and locates the package of a version.
 
-pub(super) mod filesystem;
-pub(super) mod network;
-pub(super) mod oci;
-pub(super) mod registry;
+pub mod filesystem;
+pub mod network;
+pub mod oci;
+pub mod registry;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use network::NetworkMirror;
 use oci::OciMirror;
 use registry::Registry;
 
-pub(super) enum Origin<'a> {
+pub enum Origin<'a> {
     /// The registry in the provider address.
     Registry(Registry<'a>),
     Filesystem(FilesystemMirror<'a>),
@@ -27,7 +27,7 @@ pub(super) enum Origin<'a> {
 
 /// The package of a version at an origin.
 #[derive(Debug)]
-pub(super) struct LocatedPackage {
+pub struct LocatedPackage {
     pub version: Version,
     pub location: PackageLocation,
     /// The package must match one of these checksums. Empty if the origin provides none.
@@ -39,7 +39,7 @@ pub(super) struct LocatedPackage {
 }
 
 #[derive(Debug)]
-pub(super) enum PackageLocation {
+pub enum PackageLocation {
     /// An unpacked package that is used in place.
     Directory(PathBuf),
     /// A local zip file.

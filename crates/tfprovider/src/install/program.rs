@@ -8,21 +8,22 @@ use super::InstallError;
 
 /// Finds the program in a package by Terraform's rule: the first file by name that is `terraform-provider-TYPE`, alone
 /// or followed by `_` or `.`. The path may also be the program itself.
-pub(super) fn program(package: &Path, name: &str) -> Result<PathBuf, InstallError> {
+pub fn program(package: &Path, name: &str) -> Result<PathBuf, InstallError> {
     let metadata = fs::metadata(package).map_err(|error| InstallError::file(package, error))?;
     let program = if metadata.is_dir() {
         let expected = format!("terraform-provider-{name}");
-        let is_program = |file: &String| {
-            file.strip_prefix(&expected)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('_') || rest.starts_with('.'))
-        };
-        let entries = fs::read_dir(package).map_err(|error| InstallError::file(package, error))?;
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).filter(is_program);
-        let first = names.min().ok_or_else(|| {
+        let first = fs::read_dir(package)
+            .map_err(|error| InstallError::file(package, error))?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|file| {
+                file.strip_prefix(&expected)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('_') || rest.starts_with('.'))
+            })
+            .min();
+        package.join(first.ok_or_else(|| {
             InstallError::new(format!("{} does not contain the program `{expected}`", package.display()))
                 .at("spec.package")
-        })?;
-        package.join(first)
+        })?)
     } else {
         package.to_owned()
     };
@@ -33,12 +34,12 @@ pub(super) fn program(package: &Path, name: &str) -> Result<PathBuf, InstallErro
     Ok(program)
 }
 
-pub(super) fn is_executable(program: &Path) -> bool {
+pub fn is_executable(program: &Path) -> bool {
     fs::metadata(program).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// Makes a program executable, because not every zip contains file modes.
-pub(super) fn make_executable(program: &Path) -> Result<(), InstallError> {
+pub fn make_executable(program: &Path) -> Result<(), InstallError> {
     if is_executable(program) {
         return Ok(());
     }

@@ -8,12 +8,12 @@ use serde::Deserialize;
 
 /// A signing key in the response of a registry.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Key {
+pub struct Key {
     pub ascii_armor: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Signer {
+pub struct Signer {
     /// The key id.
     pub key: String,
     /// The key has expired since.
@@ -24,7 +24,7 @@ pub(super) struct Signer {
 ///
 /// # Errors
 /// The reason, if none of the keys made the signature or the key was revoked.
-pub(super) fn verify(content: &[u8], signature: &[u8], keys: &[Key], now: Timestamp) -> Result<Signer, String> {
+pub fn verify(content: &[u8], signature: &[u8], keys: &[Key], now: Timestamp) -> Result<Signer, String> {
     if keys.is_empty() {
         return Err("the registry provides no signing key".to_owned());
     }
@@ -58,21 +58,23 @@ fn check_key(
     let primary = &key.primary_key;
     let is_revoked = key.details.revocation_signatures.iter().any(|revoked| revoked.verify_key(primary).is_ok());
     let has_expired = expired(primary, &self_signatures(key), now);
-    let signed = |key: &dyn KeyDetails, is_revoked: bool, expired: bool| {
-        let signer = Signer { key: key.legacy_key_id().to_string(), expired };
-        if is_revoked { Err(format!("the key {} was revoked", signer.key)) } else { Ok(signer) }
-    };
     if is_signed_by(primary, signature, content) {
-        return Some(signed(primary, is_revoked, has_expired));
+        return Some(signer(primary, is_revoked, has_expired));
     }
     key.public_subkeys.iter().filter(|subkey| is_signed_by(&subkey.key, signature, content)).find_map(|subkey| {
         let bindings = bindings(subkey, primary);
-        let revokes =
-            |one: &Signature| one.typ() == Some(SignatureType::SubkeyRevocation) && is_bound(one, subkey, primary);
-        let is_revoked = is_revoked || subkey.signatures.iter().any(revokes);
+        let is_revoked = is_revoked
+            || subkey.signatures.iter().any(|signature| {
+                signature.typ() == Some(SignatureType::SubkeyRevocation) && is_bound(signature, subkey, primary)
+            });
         let has_expired = has_expired || expired(&subkey.key, &bindings, now);
-        (!bindings.is_empty()).then(|| signed(&subkey.key, is_revoked, has_expired))
+        (!bindings.is_empty()).then(|| signer(&subkey.key, is_revoked, has_expired))
     })
+}
+
+fn signer(key: &impl KeyDetails, is_revoked: bool, expired: bool) -> Result<Signer, String> {
+    let signer = Signer { key: key.legacy_key_id().to_string(), expired };
+    if is_revoked { Err(format!("the key {} was revoked", signer.key)) } else { Ok(signer) }
 }
 
 fn is_signed_by(key: &impl VerifyingKey, signature: &DetachedSignature, content: &[u8]) -> bool {
@@ -84,24 +86,24 @@ fn self_signatures(key: &SignedPublicKey) -> Vec<&Signature> {
     let primary = &key.primary_key;
     let direct = key.details.direct_signatures.iter().filter(|signature| signature.verify_key(primary).is_ok());
     let of_users = key.details.users.iter().flat_map(|user| {
-        let certifies = |signature: &&Signature| {
+        user.signatures.iter().filter(|signature| {
             signature.is_certification() && signature.verify_certification(primary, Tag::UserId, &user.id).is_ok()
-        };
-        user.signatures.iter().filter(certifies)
+        })
     });
     direct.chain(of_users).collect()
 }
 
 /// The valid bindings of a subkey that may sign: the primary key has signed them, and the subkey the primary key.
 fn bindings<'a>(subkey: &'a SignedPublicSubKey, primary: &PublicKey) -> Vec<&'a Signature> {
-    let is_mutual = |signature: &&Signature| {
-        let back = signature.embedded_signature();
+    let bindings = subkey.signatures.iter().filter(|signature| {
         signature.typ() == Some(SignatureType::SubkeyBinding)
             && signature.key_flags().sign()
             && is_bound(signature, subkey, primary)
-            && back.is_some_and(|back| back.verify_primary_key_binding(&subkey.key, primary).is_ok())
-    };
-    subkey.signatures.iter().filter(is_mutual).collect()
+            && signature
+                .embedded_signature()
+                .is_some_and(|back| back.verify_primary_key_binding(&subkey.key, primary).is_ok())
+    });
+    bindings.collect()
 }
 
 fn is_bound(signature: &Signature, subkey: &SignedPublicSubKey, primary: &PublicKey) -> bool {
@@ -128,8 +130,8 @@ mod tests {
     }
 
     fn verified(content: &[u8], signature: &str, keys: &[&str]) -> Result<bool, String> {
-        let key = |name: &&str| Key { ascii_armor: String::from_utf8(file(name)).unwrap() };
-        let keys: Vec<Key> = keys.iter().map(key).collect();
+        let keys: Vec<Key> =
+            keys.iter().map(|name| Key { ascii_armor: String::from_utf8(file(name)).unwrap() }).collect();
         verify(content, &file(signature), &keys, NOW.parse().unwrap()).map(|signed| signed.expired)
     }
 

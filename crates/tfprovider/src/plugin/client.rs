@@ -13,19 +13,20 @@ use prost::Message;
 
 use super::connection::Connection;
 use super::messages::{
-    CheckResponse, ClientCapabilities, ConfigureProvider, Empty, GenerateResourceConfig, GetProviderSchemaResponse,
-    GetResourceIdentitySchemasResponse, ReadDataSource, StopResponse, UpgradeResourceIdentity, UpgradeResourceState,
-    ValidateConfig, ValidateProviderConfig, ValidateProviderConfigResponse,
+    CallFunction, CheckResponse, ClientCapabilities, ConfigureProvider, Empty, GenerateResourceConfig,
+    GetProviderSchemaResponse, GetResourceIdentitySchemasResponse, ReadDataSource, StopResponse,
+    UpgradeResourceIdentity, UpgradeResourceState, ValidateConfig, ValidateProviderConfig,
+    ValidateProviderConfigResponse,
 };
 use super::method::{self, Method};
 use super::remote::{RemoteStart, RunnerHost};
 use super::schema::ProviderSchema;
 use super::{
-    ApplyResourceChange, ApplyResourceChangeResponse, Diagnostic, DynamicValue, GenerateResourceConfigResponse,
-    IdentitySchema, ImportResourceState, ImportResourceStateResponse, Launch, Limits, MoveResourceState,
-    MoveResourceStateResponse, PlanResourceChange, PlanResourceChangeResponse, PluginError, Protocol, RawState,
-    ReadDataSourceResponse, ReadResource, ReadResourceResponse, ReattachTarget, UpgradeResourceIdentityResponse,
-    UpgradeResourceStateResponse,
+    ApplyResourceChange, ApplyResourceChangeResponse, CallFunctionResponse, Diagnostic, DynamicValue,
+    GenerateResourceConfigResponse, IdentitySchema, ImportResourceState, ImportResourceStateResponse, Launch, Limits,
+    MoveResourceState, MoveResourceStateResponse, PlanResourceChange, PlanResourceChangeResponse, PluginError,
+    Protocol, RawState, ReadDataSourceResponse, ReadResource, ReadResourceResponse, ReattachTarget,
+    UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
 };
 
 /// The Terraform version that is reported to providers. Some reject versions that are too old.
@@ -125,12 +126,12 @@ impl Client {
         self.connection.is_idle()
     }
 
-    pub(super) fn report_crash(&self) {
+    pub(crate) fn report_crash(&self) {
         self.connection.report_crash();
     }
 
     /// The error for callers that find the process dead.
-    pub(super) fn last_error(&self) -> PluginError {
+    pub(crate) fn last_error(&self) -> PluginError {
         self.connection.last_error()
     }
 
@@ -294,6 +295,15 @@ impl Client {
             client_capabilities: Some(self.capabilities()),
         };
         self.call(method::READ_DATA_SOURCE, request).await
+    }
+
+    /// Calls a function, which needs no configuration. Arguments have the types of the function's parameters.
+    pub async fn call_function(
+        &self,
+        name: &str,
+        arguments: Vec<DynamicValue>,
+    ) -> Result<CallFunctionResponse, PluginError> {
+        self.call(method::CALL_FUNCTION, CallFunction { name: name.to_owned(), arguments }).await
     }
 
     pub fn limits(&self) -> Limits {

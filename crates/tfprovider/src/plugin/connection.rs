@@ -76,11 +76,11 @@ impl Drop for ApplyGuard<'_> {
 }
 
 /// A connected plugin. Its process is killed on drop.
-pub(super) struct Connection {
-    pub(super) name: String,
-    pub(super) protocol: Protocol,
-    pub(super) limits: Limits,
-    pub(super) deferral_allowed: bool,
+pub struct Connection {
+    pub name: String,
+    pub protocol: Protocol,
+    pub limits: Limits,
+    pub deferral_allowed: bool,
     channel: Channel,
     /// `None` if Purlin did not start the process.
     process: Option<PluginProcess>,
@@ -97,7 +97,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) async fn start(options: &Launch) -> Result<Self, PluginError> {
+    pub async fn start(options: &Launch) -> Result<Self, PluginError> {
         let running = Arc::default();
         let StartedPlugin { process, output, protocol, channel } = launch(options, &running).await?;
         let connection =
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Starts a plugin in a runner. The future must be polled to its end.
-    pub(super) async fn start_remote(
+    pub async fn start_remote(
         options: &Launch,
         remote: &RemoteStart<'_>,
         host: Arc<dyn RunnerHost>,
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// Connects to a plugin that runs already. Only the options for calls are used.
-    pub(super) async fn reattach(options: &Launch, target: &ReattachTarget) -> Result<Self, PluginError> {
+    pub async fn reattach(options: &Launch, target: &ReattachTarget) -> Result<Self, PluginError> {
         let connecting = async { channel(connect(&target.address, None).await?).await };
         let channel = connecting.await.map_err(|error| PluginError::Start {
             provider: options.name.clone(),
@@ -155,42 +155,37 @@ impl Connection {
         }
     }
 
-    pub(super) fn process_id(&self) -> Option<u32> {
+    pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().and_then(PluginProcess::id)
     }
 
-    pub(super) fn memory(&self) -> Option<u64> {
+    pub fn memory(&self) -> Option<u64> {
         self.process.as_ref().and_then(PluginProcess::memory)
     }
 
     /// Whether the process runs and the connection works.
-    pub(super) fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         let ended = self.process.as_ref().is_some_and(|process| process.crash().is_some());
         !ended && !self.broken.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.permits.available_permits() == self.limits.in_flight.max(1)
     }
 
     /// Reports that the process has exited although nothing ended it, or was killed because it did not respond.
-    pub(super) fn report_crash(&self) {
+    pub fn report_crash(&self) {
         self.observer.crashed(&self.name);
     }
 
     /// The error for callers that find the process dead.
-    pub(super) fn last_error(&self) -> PluginError {
+    pub fn last_error(&self) -> PluginError {
         let crash = self.process.as_ref().and_then(PluginProcess::crash).unwrap_or_default();
         PluginError::Crashed { provider: self.name.clone(), call: "an earlier call", crash }
     }
 
     /// Sends a call that is canceled when the future is dropped.
-    pub(super) async fn call<Q, A>(
-        self: &Arc<Self>,
-        method: Method,
-        request: Q,
-        limit: Duration,
-    ) -> Result<A, PluginError>
+    pub async fn call<Q, A>(self: &Arc<Self>, method: Method, request: Q, limit: Duration) -> Result<A, PluginError>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -208,12 +203,7 @@ impl Connection {
     }
 
     /// Sends a call that does not count against the limit of concurrent calls.
-    pub(super) async fn call_without_permit<Q, A>(
-        &self,
-        method: Method,
-        request: Q,
-        limit: Duration,
-    ) -> Result<A, PluginError>
+    pub async fn call_without_permit<Q, A>(&self, method: Method, request: Q, limit: Duration) -> Result<A, PluginError>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -225,7 +215,7 @@ impl Connection {
     /// Sends a call that ends only when the provider has responded or its process has exited. Canceling it would
     /// interrupt the provider's work, so it continues even if the future is dropped. After `limit` the process gets no
     /// new calls, and its running calls are stopped ([`Self::stop_overdue_calls`]).
-    pub(super) async fn call_to_completion<Q, A>(
+    pub async fn call_to_completion<Q, A>(
         self: &Arc<Self>,
         method: Method,
         request: Q,
@@ -307,21 +297,21 @@ impl Connection {
     }
 
     /// Whether the provider was requested to stop overdue calls.
-    pub(super) fn was_stopped(&self) -> bool {
+    pub fn was_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Whether the provider must get no new calls. Its running calls may still finish.
-    pub(super) fn is_retired(&self) -> bool {
+    pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed) || self.process.as_ref().is_some_and(PluginProcess::is_leaving)
     }
 
     /// Whether the provider ends soon and no other process can take over.
-    pub(super) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.process.as_ref().is_some_and(PluginProcess::is_last)
     }
 
-    pub(super) fn is_remote(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         self.process.as_ref().is_some_and(PluginProcess::is_remote)
     }
 
@@ -442,7 +432,7 @@ impl Connection {
     }
 
     /// Shuts the plugin down and kills it if it does not exit. Running calls fail.
-    pub(super) async fn close(&self) {
+    pub async fn close(&self) {
         let Some(process) = &self.process else { return };
         let goodbye = async {
             // It usually exits before it responds.

@@ -30,7 +30,7 @@ const MAX_QUOTE: usize = 300;
 
 impl Crash {
     /// Waits until the end of a process is reported.
-    pub(super) async fn reported(end: &watch::Receiver<Option<Self>>) -> Self {
+    pub(crate) async fn reported(end: &watch::Receiver<Option<Self>>) -> Self {
         let mut end = end.clone();
         // The sender is dropped without a value only when the runtime shuts down.
         end.wait_for(Option::is_some).await.map_or_else(|_| Self::default(), |crash| crash.clone().unwrap_or_default())
@@ -65,14 +65,14 @@ impl fmt::Display for Crash {
 
 /// The last lines of output, or a panic.
 #[derive(Debug, Default)]
-pub(super) struct OutputTail {
+pub struct OutputTail {
     lines: VecDeque<String>,
     panic: Vec<String>,
 }
 
 impl OutputTail {
     /// Adds a line that is not a log entry.
-    pub(super) fn push(&mut self, line: String) {
+    pub fn push(&mut self, line: String) {
         if self.is_panicking() || begins_trace(&line) {
             if self.panic.len() < MAX_PANIC_LINES {
                 self.panic.push(line);
@@ -86,11 +86,11 @@ impl OutputTail {
     }
 
     /// Whether a panic has started. All lines after it belong to it.
-    pub(super) fn is_panicking(&self) -> bool {
+    pub fn is_panicking(&self) -> bool {
         !self.panic.is_empty()
     }
 
-    pub(super) fn crash(&self, status: Option<ExitStatus>) -> Crash {
+    pub fn crash(&self, status: Option<ExitStatus>) -> Crash {
         let panicked = self.is_panicking();
         let trace = if panicked { self.panic.clone() } else { self.lines.iter().cloned().collect() };
         Crash { status, trace, panicked, host: None }
@@ -100,9 +100,10 @@ impl OutputTail {
 /// Whether the line starts a crash report of Go: a panic, a fatal error of the runtime, or an unhandled signal, for
 /// example when an allocation fails.
 fn begins_trace(line: &str) -> bool {
-    let is_signal = |name: &str| name.starts_with("SIG") && name.bytes().all(|byte| byte.is_ascii_uppercase());
     ["panic:", "fatal error:"].iter().any(|begin| line.starts_with(begin))
-        || line.split_once(": ").is_some_and(|(name, _)| is_signal(name))
+        || line.split_once(": ").is_some_and(|(signal, _)| {
+            signal.starts_with("SIG") && signal.bytes().all(|byte| byte.is_ascii_uppercase())
+        })
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ enum Selector {
 }
 
 /// Formats the first error on one line.
-pub(super) fn first_error(diagnostics: &[Diagnostic]) -> String {
+pub fn first_error(diagnostics: &[Diagnostic]) -> String {
     let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.is_error()) else {
         return "no reason given".to_owned();
     };

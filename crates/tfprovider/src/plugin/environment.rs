@@ -31,7 +31,7 @@ const MAGIC_COOKIE: (&str, &str) =
 ///
 /// `lookup` reads a variable of this process, `declared` holds additional variables, `dir` is the private directory,
 /// `certificate` the client certificate for TLS, and `memory` the soft memory limit in bytes.
-pub(super) fn environment(
+pub fn environment(
     lookup: impl Fn(&str) -> Option<OsString>,
     declared: &BTreeMap<String, String>,
     dir: &Path,
@@ -70,13 +70,18 @@ mod tests {
 
     #[test]
     fn only_listed_and_declared_variables_are_passed() {
-        let ours = |name: &str| Some(OsString::from(format!("our {name}")));
         let declared = BTreeMap::from([
             ("AWS_PROFILE".to_owned(), "dev".to_owned()),
             ("TMPDIR".to_owned(), "/elsewhere".to_owned()),
             ("TF_LOG_SDK".to_owned(), "TRACE".to_owned()),
         ]);
-        let variables = environment(ours, &declared, Path::new("/p"), None, Some(1000));
+        let variables = environment(
+            |name| Some(OsString::from(format!("our {name}"))),
+            &declared,
+            Path::new("/p"),
+            None,
+            Some(1000),
+        );
         let get = |name: &str| variables.get(&OsString::from(name)).map(|value| value.to_str().unwrap());
         assert_eq!(get("PATH"), Some("our PATH"));
         assert_eq!(get("AWS_PROFILE"), Some("dev"));

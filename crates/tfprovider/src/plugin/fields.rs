@@ -5,7 +5,7 @@ use prost::decode_length_delimiter;
 
 /// The fields of a message, with the number of each and the bytes of those that have a length. It ends at the first field
 /// that is not valid, where a decoder fails.
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (usize, &'a [u8]);
@@ -38,9 +38,12 @@ mod tests {
     use crate::plugin::messages::{CheckResponse, IdentityAttribute, StdioData};
     use prost::Message as _;
 
+    fn numbers(bytes: &[u8]) -> Vec<usize> {
+        Fields(bytes).map(|(number, _)| number).collect::<Vec<_>>()
+    }
+
     #[test]
     fn every_field_is_counted() {
-        let numbers = |bytes: &[u8]| Fields(bytes).map(|(number, _)| number).collect::<Vec<_>>();
         let diagnostics = vec![Diagnostic::default(), Diagnostic { summary: "a".into(), ..<_>::default() }];
         let diagnostics = CheckResponse { diagnostics }.encode_to_vec();
         assert_eq!(Fields(&diagnostics).collect::<Vec<_>>(), [(1, &b""[..]), (1, &[18, 1, b'a'][..])]);

@@ -94,12 +94,12 @@ pub fn parse(line: &str) -> Result<Handshake, InvalidHandshake> {
 }
 
 fn parse_address(network: &str, address: &str) -> Result<Address, InvalidHandshake> {
-    let unknown = || InvalidHandshake::Address(quote(&format!("{network} {address}")));
-    match network {
-        "unix" if !address.is_empty() => Ok(Address::Unix(address.into())),
-        "tcp" => address.parse().map(Address::Tcp).map_err(|_| unknown()),
-        _ => Err(unknown()),
-    }
+    let parsed = match network {
+        "unix" if !address.is_empty() => Some(Address::Unix(address.into())),
+        "tcp" => address.parse().ok().map(Address::Tcp),
+        _ => None,
+    };
+    parsed.ok_or_else(|| InvalidHandshake::Address(quote(&format!("{network} {address}"))))
 }
 
 fn quote(line: &str) -> String {
@@ -131,9 +131,12 @@ mod tests {
         assert_eq!(handshake.certificate, None);
     }
 
+    fn error(line: &str) -> InvalidHandshake {
+        parse(line).unwrap_err()
+    }
+
     #[test]
     fn every_invalid_line_has_a_specific_error() {
-        let error = |line: &str| parse(line).unwrap_err();
         assert_eq!(error("Hello, world!\n"), InvalidHandshake::NotAPlugin("Hello, world!".into()));
         assert_eq!(error("a|b|c|d|e"), InvalidHandshake::NotAPlugin("a|b|c|d|e".into()));
         assert_eq!(error("2|5|unix|/p|grpc"), InvalidHandshake::Core("2".into()));

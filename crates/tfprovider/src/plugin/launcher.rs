@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
-    Scope, path_beneath_rules,
+    RulesetError, Scope, path_beneath_rules,
 };
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal, setrlimit,
@@ -73,7 +73,10 @@ fn prepare(launching: &LaunchOptions) -> io::Result<()> {
         // If memory is short, the kernel ends a provider first and not its parent. Some systems do not allow this.
         let _ = fs::write("/proc/self/oom_score_adj", "1000");
     }
-    if launching.read.is_empty() && launching.write.is_empty() { Ok(()) } else { apply_sandbox(launching) }
+    if launching.read.is_empty() && launching.write.is_empty() {
+        return Ok(());
+    }
+    apply_sandbox(launching).map_err(io::Error::other)
 }
 
 /// Whether the kernel supports Landlock and has it enabled.
@@ -85,20 +88,18 @@ pub fn sandbox_available() -> bool {
 
 /// Restricts access to the file system to the given paths, and to processes to those of this plugin. Has no effect on a
 /// kernel without Landlock: there the permissions of the process are the only limit.
-fn apply_sandbox(launching: &LaunchOptions) -> io::Result<()> {
+fn apply_sandbox(launching: &LaunchOptions) -> Result<(), RulesetError> {
     // The ABI of Linux 6.2, the first to restrict truncation. Older kernels apply the subset that they support.
     let abi = ABI::V3;
     // The first ABI with scopes, of Linux 6.12.
     let scopes = Scope::from_all(ABI::V6);
-    let confined = || {
-        Ruleset::default()
-            .handle_access(AccessFs::from_all(abi))?
-            .scope(scopes)?
-            .create()?
-            .add_rules(path_beneath_rules(&launching.read, AccessFs::from_read(abi)))?
-            .add_rules(path_beneath_rules([&launching.program], AccessFs::from_read(abi)))?
-            .add_rules(path_beneath_rules(&launching.write, AccessFs::from_all(abi)))?
-            .restrict_self()
-    };
-    confined().map(|_| ()).map_err(|error: landlock::RulesetError| io::Error::other(error))
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(abi))?
+        .scope(scopes)?
+        .create()?
+        .add_rules(path_beneath_rules(&launching.read, AccessFs::from_read(abi)))?
+        .add_rules(path_beneath_rules([&launching.program], AccessFs::from_read(abi)))?
+        .add_rules(path_beneath_rules(&launching.write, AccessFs::from_all(abi)))?
+        .restrict_self()?;
+    Ok(())
 }

@@ -164,6 +164,37 @@ pub struct GetProviderSchemaResponse {
     pub provider_meta: Option<Vec<u8>>,
     #[prost(message, optional, tag = "6")]
     pub server_capabilities: Option<Capabilities>,
+    #[prost(btree_map = "string, message", tag = "7")]
+    pub functions: BTreeMap<String, FunctionMessage>,
+}
+
+/// What a function takes and returns. Types are JSON.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct FunctionMessage {
+    #[prost(message, repeated, tag = "1")]
+    pub parameters: Vec<ParameterMessage>,
+    #[prost(message, optional, tag = "2")]
+    pub variadic_parameter: Option<ParameterMessage>,
+    #[prost(message, required, tag = "3")]
+    pub result: ReturnMessage,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ParameterMessage {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub r#type: Vec<u8>,
+    #[prost(bool, tag = "3")]
+    pub allow_null_value: bool,
+    #[prost(bool, tag = "4")]
+    pub allow_unknown_values: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ReturnMessage {
+    #[prost(bytes = "vec", tag = "1")]
+    pub r#type: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -507,6 +538,32 @@ pub struct GenerateResourceConfigResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub struct CallFunction {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(message, repeated, tag = "2")]
+    pub arguments: Vec<DynamicValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct CallFunctionResponse {
+    #[prost(message, required, tag = "1")]
+    pub result: DynamicValue,
+    #[prost(message, optional, tag = "2")]
+    pub error: Option<FunctionError>,
+}
+
+/// Why a function has no result.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct FunctionError {
+    #[prost(string, tag = "1")]
+    pub text: String,
+    /// The argument that is wrong, from 0, if it is one of them.
+    #[prost(int64, optional, tag = "2")]
+    pub argument: Option<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub struct StopResponse {
     /// Why the provider cannot stop; empty on success.
     #[prost(string, tag = "1")]
@@ -527,9 +584,12 @@ pub struct StdioData {
 mod tests {
     use super::*;
 
+    fn value(msgpack: &[u8], json: &[u8]) -> DynamicValue {
+        DynamicValue { msgpack: msgpack.to_vec(), json: json.to_vec() }
+    }
+
     #[test]
     fn msgpack_takes_precedence_and_an_absent_value_is_null() {
-        let value = |msgpack: &[u8], json: &[u8]| DynamicValue { msgpack: msgpack.to_vec(), json: json.to_vec() };
         let read = |value: DynamicValue| value.value(&Type::String).unwrap();
         assert_eq!(read(value(b"\xa1a", b"\"b\"")), "a".into());
         assert_eq!(read(value(b"", b"\"a\"")), "a".into());

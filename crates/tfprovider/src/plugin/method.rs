@@ -4,14 +4,14 @@ use super::Protocol;
 
 /// A method with its name in version 6, which Purlin uses in messages, and its path in each version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Method {
-    pub(super) name: &'static str,
+pub struct Method {
+    pub name: &'static str,
     v5: &'static str,
     v6: &'static str,
 }
 
 impl Method {
-    pub(super) fn path(self, protocol: Protocol) -> &'static str {
+    pub fn path(self, protocol: Protocol) -> &'static str {
         match protocol {
             Protocol::V5 => self.v5,
             Protocol::V6 => self.v6,
@@ -19,14 +19,14 @@ impl Method {
     }
 
     /// Whether it returns schemas, which are larger than objects and do not depend on a configuration.
-    pub(super) fn returns_schema(self) -> bool {
+    pub fn returns_schema(self) -> bool {
         self == GET_PROVIDER_SCHEMA || self == GET_RESOURCE_IDENTITY_SCHEMAS
     }
 }
 
 macro_rules! methods {
     ($($constant:ident = $v6:literal $(/ $v5:literal)?;)+) => {
-        $(pub(super) const $constant: Method = Method {
+        $(pub const $constant: Method = Method {
             name: $v6,
             v5: methods!(@v5 $v6 $($v5)?),
             v6: concat!("/tfplugin6.Provider/", $v6),
@@ -51,17 +51,18 @@ methods! {
     IMPORT_RESOURCE_STATE = "ImportResourceState";
     MOVE_RESOURCE_STATE = "MoveResourceState";
     READ_DATA_SOURCE = "ReadDataSource";
+    CALL_FUNCTION = "CallFunction";
     GENERATE_RESOURCE_CONFIG = "GenerateResourceConfig";
     STOP_PROVIDER = "StopProvider" / "Stop";
 }
 
 /// Shuts the process down. It often exits before it responds.
-pub(super) const SHUTDOWN: &str = "/plugin.GRPCController/Shutdown";
+pub const SHUTDOWN: &str = "/plugin.GRPCController/Shutdown";
 
-pub(super) const HEALTH: &str = "/grpc.health.v1.Health/Check";
+pub const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
 /// Streams the provider's standard output and standard error.
-pub(super) const STREAM_STDIO: &str = "/plugin.GRPCStdio/StreamStdio";
+pub const STREAM_STDIO: &str = "/plugin.GRPCStdio/StreamStdio";
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,7 @@ impl Observer for () {
 }
 
 /// Logs and measures a call.
-pub(super) async fn observe<A>(
+pub async fn observe<A>(
     observer: &dyn Observer,
     provider: &str,
     method: Method,
@@ -51,7 +51,7 @@ pub(super) async fn observe<A>(
 
 /// The running calls of a process.
 #[derive(Debug, Default)]
-pub(super) struct RunningCalls(Mutex<CallSpans>);
+pub struct RunningCalls(Mutex<CallSpans>);
 
 #[derive(Debug, Default)]
 struct CallSpans {
@@ -61,14 +61,14 @@ struct CallSpans {
 }
 
 /// A running call, until it is dropped.
-pub(super) struct RunningCall<'a> {
+pub struct RunningCall<'a> {
     calls: &'a RunningCalls,
     number: u64,
 }
 
 impl RunningCalls {
     /// Adds a call, which belongs to the current span.
-    pub(super) fn begin(&self) -> RunningCall<'_> {
+    pub fn begin(&self) -> RunningCall<'_> {
         let mut spans = lock(&self.0);
         spans.begun += 1;
         let number = spans.begun;
@@ -78,10 +78,10 @@ impl RunningCalls {
 
     /// The span to which all running calls belong. With calls of several spans, it is not known which of them writes the
     /// output.
-    pub(super) fn common_span(&self) -> Span {
+    pub fn common_span(&self) -> Span {
         let spans = lock(&self.0);
         let Some(first) = spans.running.values().next() else { return Span::none() };
-        let is_common = spans.running.values().all(|other| other.id() == first.id());
+        let is_common = spans.running.values().all(|span| span.id() == first.id());
         if is_common { first.clone() } else { Span::none() }
     }
 }

@@ -34,10 +34,10 @@ const MAX_PASSES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The variable with the private directory of a plugin, which identifies the plugin.
-pub(super) const MARK: &str = "PLUGIN_UNIX_SOCKET_DIR";
+pub const MARK: &str = "PLUGIN_UNIX_SOCKET_DIR";
 
 /// Starts a plugin. No plugin is taken for an orphan before it is known.
-pub(super) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+pub fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let mut plugins = lock(&PLUGINS);
     let child = spawn()?;
     plugins.extend(child.id().and_then(|id| i32::try_from(id).ok()));
@@ -45,7 +45,7 @@ pub(super) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Chi
 }
 
 /// A plugin has ended. Kills the processes that have inherited its environment: those that do not want to hide.
-pub(super) fn plugin_ended(plugin: Pid, directory: &Path) {
+pub fn plugin_ended(plugin: Pid, directory: &Path) {
     lock(&PLUGINS).remove(&plugin.as_raw_pid());
     let mark = [MARK.as_bytes(), b"=", directory.as_os_str().as_bytes()].concat();
     for process in processes() {
@@ -64,8 +64,8 @@ pub(super) fn plugin_ended(plugin: Pid, directory: &Path) {
 /// If the kernel refuses to give orphans to this process, or `/proc` does not show it.
 pub async fn end_orphans() -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
-    let own = parent_and_session(getpid());
-    let (_, session) = own.ok_or_else(|| io::Error::other("/proc does not show the session of the process"))?;
+    let (_, session) = parent_and_session(getpid())
+        .ok_or_else(|| io::Error::other("/proc does not show the session of the process"))?;
     loop {
         // A plugin that forks faster than this is limited by the number of processes of its container.
         for _ in 0..MAX_PASSES {
@@ -80,7 +80,7 @@ pub async fn end_orphans() -> io::Result<()> {
 
 /// Kills the children of this process in other sessions, except plugins. Returns whether there were any.
 fn end_children_of_other_sessions(session: i32) -> bool {
-    let mut found = false;
+    let mut killed_any = false;
     let plugins = lock(&PLUGINS);
     for process in processes() {
         let Some((parent, its_session)) = parent_and_session(process) else { continue };
@@ -89,10 +89,10 @@ fn end_children_of_other_sessions(session: i32) -> bool {
             let _ = kill_process(process, Signal::KILL);
             // Without the wait, it would remain as a zombie.
             let _ = waitpid(Some(process), WaitOptions::NOHANG);
-            found = true;
+            killed_any = true;
         }
     }
-    found
+    killed_any
 }
 
 fn processes() -> impl Iterator<Item = Pid> {

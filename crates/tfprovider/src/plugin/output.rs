@@ -16,7 +16,7 @@ use super::observer::RunningCalls;
 /// Longer lines are truncated: a dump of a request can be megabytes long.
 const MAX_LINE_LENGTH: usize = 64 * 1024;
 
-pub(super) struct Output {
+pub struct Output {
     provider: String,
     mask: Mask,
     calls: Arc<RunningCalls>,
@@ -26,25 +26,25 @@ pub(super) struct Output {
 }
 
 /// Takes a line of output, which can contain secrets.
-pub(super) type LineSink = Box<dyn Fn(&str) + Send + Sync>;
+pub type LineSink = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Output {
-    pub(super) fn new(provider: String, mask: Mask, calls: Arc<RunningCalls>) -> Self {
+    pub fn new(provider: String, mask: Mask, calls: Arc<RunningCalls>) -> Self {
         Self { provider, mask, calls, last: Mutex::default(), copy: None }
     }
 
     /// Output that is logged elsewhere.
-    pub(super) fn copied(provider: String, copy: LineSink) -> Self {
+    pub fn copied(provider: String, copy: LineSink) -> Self {
         let copy = Some(copy);
         Self { copy, ..Self::new(provider, Arc::new(str::to_owned), Arc::default()) }
     }
 
-    pub(super) fn crash(&self, status: Option<std::process::ExitStatus>) -> Crash {
+    pub fn crash(&self, status: Option<std::process::ExitStatus>) -> Crash {
         lock(&self.last).crash(status)
     }
 
     /// Handles one line, without its line break.
-    pub(super) fn line(&self, line: &str) {
+    pub fn line(&self, line: &str) {
         if let Some(copy) = &self.copy {
             copy(line);
         }
@@ -67,7 +67,7 @@ impl Output {
     }
 
     /// Reads the pipe to its end.
-    pub(super) async fn drain(&self, pipe: Option<impl AsyncRead + Unpin>) {
+    pub async fn drain(&self, pipe: Option<impl AsyncRead + Unpin>) {
         let Some(pipe) = pipe else { return };
         let mut lines = Lines::new(pipe);
         while let Some(line) = lines.next().await {
@@ -76,7 +76,7 @@ impl Output {
     }
 
     /// Like [`Self::drain`], but sends the first line, the handshake, to `first`.
-    pub(super) async fn drain_after_first(&self, pipe: Option<impl AsyncRead + Unpin>, first: oneshot::Sender<String>) {
+    pub async fn drain_after_first(&self, pipe: Option<impl AsyncRead + Unpin>, first: oneshot::Sender<String>) {
         let Some(pipe) = pipe else { return };
         let mut lines = Lines::new(pipe);
         let Some(line) = lines.next().await else { return };

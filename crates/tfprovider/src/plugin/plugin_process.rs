@@ -8,14 +8,14 @@ use super::remote::RemoteProcess;
 
 /// A running plugin. Dropping it kills the plugin.
 #[derive(Debug)]
-pub(super) enum PluginProcess {
+pub enum PluginProcess {
     Local(Process),
     Remote(RemoteProcess),
 }
 
 impl PluginProcess {
     /// The process id on this machine.
-    pub(super) fn id(&self) -> Option<u32> {
+    pub fn id(&self) -> Option<u32> {
         match self {
             Self::Local(process) => Some(process.id()),
             Self::Remote(_) => None,
@@ -23,7 +23,7 @@ impl PluginProcess {
     }
 
     /// The memory in bytes, if it is known.
-    pub(super) fn memory(&self) -> Option<u64> {
+    pub fn memory(&self) -> Option<u64> {
         match self {
             Self::Local(process) => process.memory(),
             Self::Remote(process) => process.memory(),
@@ -31,17 +31,17 @@ impl PluginProcess {
     }
 
     /// Waits until the process can no longer run.
-    pub(super) async fn ended(&self) -> Crash {
+    pub async fn ended(&self) -> Crash {
         Crash::reported(self.end()).await
     }
 
     /// `None` while the process may run.
-    pub(super) fn crash(&self) -> Option<Crash> {
+    pub fn crash(&self) -> Option<Crash> {
         self.end().borrow().clone()
     }
 
     /// Kills the process. It may run for a while: [`Self::ended`] returns when it does not.
-    pub(super) fn kill(&self) {
+    pub fn kill(&self) {
         match self {
             Self::Local(process) => process.kill(),
             Self::Remote(process) => process.kill(),
@@ -49,16 +49,16 @@ impl PluginProcess {
     }
 
     /// Whether another process must take over, because the runner was asked to end.
-    pub(super) fn is_leaving(&self) -> bool {
+    pub fn is_leaving(&self) -> bool {
         matches!(self, Self::Remote(process) if process.is_leaving())
     }
 
     /// Whether the runner was asked to end, and no other process can take over.
-    pub(super) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         matches!(self, Self::Remote(process) if process.is_last())
     }
 
-    pub(super) fn is_remote(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         matches!(self, Self::Remote(_))
     }
 

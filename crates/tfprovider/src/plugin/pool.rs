@@ -256,8 +256,8 @@ impl Pool {
     pub async fn process_available(&self) -> BTreeSet<Arc<str>> {
         loop {
             let changed = self.places.change();
-            let idle = |namespace: &str, shortage| self.least_recently_used(namespace, shortage).is_some();
-            let available = self.places.available(idle);
+            let available =
+                self.places.available(|namespace, shortage| self.least_recently_used(namespace, shortage).is_some());
             if !available.is_empty() {
                 return available;
             }
@@ -273,8 +273,11 @@ impl Pool {
     /// The idle process that was used last the longest time ago, and whose end makes a place for the namespace.
     fn least_recently_used(&self, namespace: &str, shortage: Shortage) -> Option<Arc<Slot>> {
         let state = lock(&self.state);
-        let is_of_use = |key: &PoolKey| shortage == Shortage::Total || *key.namespace == *namespace;
-        let slots = state.slots.iter().filter(|(key, _)| is_of_use(key)).map(|(_, slot)| slot);
+        let slots = state
+            .slots
+            .iter()
+            .filter(|(key, _)| shortage == Shortage::Total || *key.namespace == *namespace)
+            .map(|(_, slot)| slot);
         let idle = slots.filter_map(|slot| {
             let inner = lock(&slot.inner);
             let process = inner.process.as_ref().filter(|process| process.is_unused())?;
@@ -357,8 +360,8 @@ impl Pool {
         let busy: Vec<Client> = {
             let state = lock(&self.state);
             let processes = state.slots.values().filter_map(|slot| lock(&slot.inner).process.clone());
-            let all = processes.chain(state.draining.iter().cloned()).map(|process| process.client.clone());
-            all.filter(|client| client.is_alive() && !client.is_idle()).collect()
+            let clients = processes.chain(state.draining.iter().cloned()).map(|process| process.client.clone());
+            clients.filter(|client| client.is_alive() && !client.is_idle()).collect()
         };
         let asked = busy.iter().map(|client| async {
             // A process that does not accept the request cannot stop its calls.
@@ -369,22 +372,24 @@ impl Pool {
 
     /// Closes all processes, including those with running calls, and prevents new starts.
     pub async fn close(&self) {
-        let all: Vec<_> = {
+        let processes: Vec<_> = {
             let mut state = lock(&self.state);
             state.closing = true;
             let slots = std::mem::take(&mut state.slots);
-            let processes = slots.into_values().filter_map(|slot| lock(&slot.inner).process.take());
-            processes.chain(std::mem::take(&mut state.draining)).collect()
+            let pooled = slots.into_values().filter_map(|slot| lock(&slot.inner).process.take());
+            pooled.chain(std::mem::take(&mut state.draining)).collect()
         };
-        close(all).await;
+        close(processes).await;
     }
 
     /// The processes in the pool, including draining ones.
     pub fn processes(&self) -> Vec<Client> {
         let state = lock(&self.state);
         // A clone of the process itself would count as a lease.
-        let client = |slot: &Arc<Slot>| lock(&slot.inner).process.as_ref().map(|process| process.client.clone());
-        let used = state.slots.values().filter_map(client);
+        let used = state
+            .slots
+            .values()
+            .filter_map(|slot| lock(&slot.inner).process.as_ref().map(|process| process.client.clone()));
         used.chain(state.draining.iter().map(|process| process.client.clone())).collect()
     }
 

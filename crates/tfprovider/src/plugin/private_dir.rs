@@ -34,13 +34,13 @@ static SWEEP: Once = Once::new();
 
 /// A directory that is removed on drop.
 #[derive(Debug)]
-pub(super) struct PrivateDir {
+pub struct PrivateDir {
     path: PathBuf,
     _lock: File,
 }
 
 impl PrivateDir {
-    pub(super) fn create(parent: &Path) -> Result<Self, StartError> {
+    pub fn create(parent: &Path) -> Result<Self, StartError> {
         SWEEP.call_once(|| sweep(parent));
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
@@ -60,7 +60,7 @@ impl PrivateDir {
         Ok(Self { path, _lock: lock })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -27,7 +27,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A running plugin. Dropping it kills its process group.
 #[derive(Debug)]
-pub(super) struct Process {
+pub struct Process {
     group: Pid,
     ended: watch::Receiver<Option<Crash>>,
     _folder: PrivateDir,
@@ -36,7 +36,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a program. The receiver returns the first line of its standard output.
-    pub(super) async fn start(
+    pub async fn start(
         launch: &Launch,
         environment: BTreeMap<OsString, OsString>,
         dir: PrivateDir,
@@ -61,10 +61,12 @@ impl Process {
         command.env_clear().envs(environment).current_dir(working);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
-        let execute = |program: &PathBuf, why: String| StartError::Execute { program: program.clone(), why };
-        let child = spawn(command).await.map_err(|error| execute(&launch.launcher, error.to_string()))?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let group = group.ok_or_else(|| execute(&launch.launcher, "it has no process id".to_owned()))?;
+        let child = spawn(command)
+            .await
+            .map_err(|error| StartError::Execute { program: launch.launcher.clone(), why: error.to_string() })?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw).ok_or_else(|| {
+            StartError::Execute { program: launch.launcher.clone(), why: "it has no process id".to_owned() }
+        })?;
         let (ended_sender, ended) = watch::channel(None);
         let (first_sender, first) = oneshot::channel();
         let mut watcher = JoinSet::new();
@@ -74,13 +76,13 @@ impl Process {
     }
 
     /// The process id, which is also the id of the process group.
-    pub(super) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.group.as_raw_pid().unsigned_abs()
     }
 
     /// The resident memory in bytes, without the pages of the program and of other files. The kernel can drop these pages,
     /// and large providers have programs of several hundred megabytes.
-    pub(super) fn memory(&self) -> Option<u64> {
+    pub fn memory(&self) -> Option<u64> {
         // `status` has the same values, but the kernel takes ten times as long to write it.
         let pages = std::fs::read_to_string(format!("/proc/{}/statm", self.id())).ok()?;
         let mut numbers = pages.split_whitespace().skip(1).map_while(|number| number.parse::<u64>().ok());
@@ -89,17 +91,17 @@ impl Process {
     }
 
     /// Waits until the process has exited.
-    pub(super) async fn ended(&self) -> Crash {
+    pub async fn ended(&self) -> Crash {
         Crash::reported(&self.ended).await
     }
 
     /// The receiver of the end of the process.
-    pub(super) fn end(&self) -> &watch::Receiver<Option<Crash>> {
+    pub fn end(&self) -> &watch::Receiver<Option<Crash>> {
         &self.ended
     }
 
     /// Kills the process group immediately.
-    pub(super) fn kill(&self) {
+    pub fn kill(&self) {
         if self.ended.borrow().is_none() {
             // Before the launcher has made it a group, there is only one process. It may also have exited.
             let _ = kill_process_group(self.group, Signal::KILL).or_else(|_| kill_process(self.group, Signal::KILL));

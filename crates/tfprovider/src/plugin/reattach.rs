@@ -11,8 +11,8 @@ pub const REATTACH_PROVIDERS: &str = "TF_REATTACH_PROVIDERS";
 /// The address of a running provider. The connection does not use TLS, and Purlin never terminates the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReattachTarget {
-    pub(super) protocol: Protocol,
-    pub(super) address: Address,
+    pub(crate) protocol: Protocol,
+    pub(crate) address: Address,
 }
 
 #[derive(serde::Deserialize)]

@@ -21,7 +21,7 @@ use futures::future::BoxFuture;
 pub use keys::{ControllerKeys, RunnerKeys, generate_keys};
 pub use package::Package;
 pub use process::RemoteStart;
-pub(super) use process::{RemoteProcess, StartedRemote, start};
+pub(crate) use process::{RemoteProcess, StartedRemote, start};
 pub use serve::{RunnerError, RunnerOptions, serve};
 
 /// How long each end waits for a sign of life of the other. After this time the runner kills its plugin, so a plugin runs at

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::messages::{Capabilities, GetProviderSchemaResponse};
+use cty::Type;
+
+use super::messages::{Capabilities, FunctionMessage, GetProviderSchemaResponse, ParameterMessage};
 use crate::schema::Schema;
 
 /// The schemas and capabilities of a provider. Schemas stay encoded until they are requested, because a large provider
@@ -13,7 +15,27 @@ pub struct ProviderSchema {
     resources: BTreeMap<String, Vec<u8>>,
     data_sources: BTreeMap<String, Vec<u8>>,
     provider_meta: Option<Vec<u8>>,
+    functions: BTreeMap<String, FunctionMessage>,
     pub capabilities: Capabilities,
+}
+
+/// What a function of a provider takes and returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    pub parameters: Vec<Parameter>,
+    /// The parameter of all further arguments.
+    pub variadic: Option<Parameter>,
+    pub result: Type,
+}
+
+/// A parameter, and the arguments that the provider accepts for it beyond known values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    pub name: String,
+    pub ty: Type,
+    pub null: bool,
+    /// The argument may be unknown, wholly or inside.
+    pub unknown: bool,
 }
 
 /// A schema that cannot be decoded, because of a bug in the provider or a newer protocol.
@@ -25,12 +47,13 @@ pub struct InvalidSchema {
 }
 
 impl ProviderSchema {
-    pub(super) fn new(response: GetProviderSchemaResponse) -> Self {
+    pub(crate) fn new(response: GetProviderSchemaResponse) -> Self {
         Self {
             provider: response.provider,
             resources: response.resource_schemas,
             data_sources: response.data_source_schemas,
             provider_meta: response.provider_meta,
+            functions: response.functions,
             capabilities: response.server_capabilities.unwrap_or_default(),
         }
     }
@@ -67,6 +90,31 @@ impl ProviderSchema {
     pub fn data_source(&self, type_name: &str) -> Result<Option<Schema>, InvalidSchema> {
         self.data_sources.get(type_name).map(|encoded| decode(encoded, type_name)).transpose()
     }
+
+    /// `None` if the provider has no such function.
+    pub fn function(&self, name: &str) -> Result<Option<Function>, InvalidSchema> {
+        let Some(message) = self.functions.get(name) else { return Ok(None) };
+        function(message)
+            .map(Some)
+            .map_err(|why| InvalidSchema { what: format!("the function {name}"), why: why.to_string() })
+    }
+}
+
+fn function(message: &FunctionMessage) -> Result<Function, cty::Error> {
+    Ok(Function {
+        parameters: message.parameters.iter().map(parameter).collect::<Result<_, _>>()?,
+        variadic: message.variadic_parameter.as_ref().map(parameter).transpose()?,
+        result: Type::from_json(&message.result.r#type)?.without_optional(),
+    })
+}
+
+fn parameter(message: &ParameterMessage) -> Result<Parameter, cty::Error> {
+    Ok(Parameter {
+        name: message.name.clone(),
+        ty: Type::from_json(&message.r#type)?.without_optional(),
+        null: message.allow_null_value,
+        unknown: message.allow_unknown_values,
+    })
 }
 
 fn decode(encoded: &[u8], what: &str) -> Result<Schema, InvalidSchema> {

@@ -18,15 +18,15 @@ use super::tls::IdentityPem;
 use super::transport::{ByteStream, channel, connect};
 use super::{PluginError, Protocol, StartError};
 
-pub(super) struct StartedPlugin {
-    pub(super) process: Process,
-    pub(super) output: Arc<Output>,
-    pub(super) protocol: Protocol,
-    pub(super) channel: Channel,
+pub struct StartedPlugin {
+    pub process: Process,
+    pub output: Arc<Output>,
+    pub protocol: Protocol,
+    pub channel: Channel,
 }
 
 /// Starts a plugin. On failure its process and files are removed.
-pub(super) async fn launch(launch: &Launch, calls: &Arc<RunningCalls>) -> Result<StartedPlugin, PluginError> {
+pub async fn launch(launch: &Launch, calls: &Arc<RunningCalls>) -> Result<StartedPlugin, PluginError> {
     let began = Instant::now();
     let started = try_launch(launch, calls).await;
     launch.observer.started(&launch.name, started.is_ok(), began.elapsed());
@@ -41,14 +41,14 @@ async fn try_launch(launch: &Launch, calls: &Arc<RunningCalls>) -> Result<Starte
 }
 
 /// A plugin without calls.
-pub(super) struct ConnectedPlugin {
-    pub(super) process: Process,
-    pub(super) protocol: Protocol,
-    pub(super) stream: ByteStream,
+pub struct ConnectedPlugin {
+    pub process: Process,
+    pub protocol: Protocol,
+    pub stream: ByteStream,
 }
 
 /// Starts a plugin on this machine and connects to it.
-pub(super) async fn start(launch: &Launch, output: Arc<Output>) -> Result<ConnectedPlugin, StartError> {
+pub async fn start(launch: &Launch, output: Arc<Output>) -> Result<ConnectedPlugin, StartError> {
     check_program(&launch.program)?;
     let dir = PrivateDir::create(&launch.runtime_dir)?;
     let identity = match launch.tls {
@@ -56,8 +56,8 @@ pub(super) async fn start(launch: &Launch, output: Arc<Output>) -> Result<Connec
         false => None,
     };
     let certificate = identity.as_ref().map(|identity| identity.certificate.as_str());
-    let lookup = |name: &str| std::env::var_os(name);
-    let variables = environment(lookup, &launch.environment, dir.path(), certificate, launch.limits.memory);
+    let variables =
+        environment(|name| std::env::var_os(name), &launch.environment, dir.path(), certificate, launch.limits.memory);
     let (process, first) = Process::start(launch, variables, dir, output).await?;
     let limit = launch.limits.start;
     let up = async {
@@ -73,13 +73,13 @@ pub(super) async fn start(launch: &Launch, output: Arc<Output>) -> Result<Connec
 /// Reports problems early that otherwise only the launcher process would find.
 fn check_program(program: &Path) -> Result<(), StartError> {
     use std::os::unix::fs::PermissionsExt as _;
-    let reject = |why: String| Err(StartError::Execute { program: program.to_owned(), why });
-    match std::fs::metadata(program) {
-        Err(error) => reject(error.to_string()),
-        Ok(metadata) if !metadata.is_file() => reject("it is not a regular file".to_owned()),
-        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => reject("it is not executable".to_owned()),
-        Ok(_) => Ok(()),
-    }
+    let why = match std::fs::metadata(program) {
+        Err(error) => error.to_string(),
+        Ok(metadata) if !metadata.is_file() => "it is not a regular file".to_owned(),
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => "it is not executable".to_owned(),
+        Ok(_) => return Ok(()),
+    };
+    Err(StartError::Execute { program: program.to_owned(), why })
 }
 
 async fn handshake(process: &Process, first: oneshot::Receiver<String>) -> Result<Handshake, StartError> {
@@ -92,14 +92,14 @@ async fn handshake(process: &Process, first: oneshot::Receiver<String>) -> Resul
 }
 
 async fn open_stream(handshake: &Handshake, identity: Option<IdentityPem>) -> Result<ByteStream, StartError> {
-    let refused = |why: String| StartError::Connect(why);
     let tls = match (identity, &handshake.certificate) {
         (Some(identity), Some(certificate)) => {
-            let identity = identity.identity().map_err(|error| refused(error.to_string()))?;
-            Some(identity.client(certificate.clone().into()).map_err(|error| refused(error.to_string()))?)
+            let identity = identity.identity().map_err(|error| StartError::Connect(error.to_string()))?;
+            let config = identity.client(certificate.clone().into());
+            Some(config.map_err(|error| StartError::Connect(error.to_string()))?)
         }
         (Some(_), None) => {
-            return Err(refused(
+            return Err(StartError::Connect(
                 "it does not use TLS, which Purlin requires (hint: build the provider with a newer version of its SDK)"
                     .to_owned(),
             ));
@@ -111,6 +111,6 @@ async fn open_stream(handshake: &Handshake, identity: Option<IdentityPem>) -> Re
             Address::Unix(path) => path.display().to_string(),
             Address::Tcp(address) => address.to_string(),
         };
-        refused(format!("{place}: {error}"))
+        StartError::Connect(format!("{place}: {error}"))
     })
 }

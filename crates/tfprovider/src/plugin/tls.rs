@@ -17,28 +17,28 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
 /// The name in the certificates of plugins.
-pub(super) const SERVER_NAME: &str = "localhost";
+pub const SERVER_NAME: &str = "localhost";
 
 /// A key and its certificate, for one process.
-pub(super) struct Identity {
+pub struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 }
 
 /// A key and its certificate as text, in PEM form.
-pub(super) struct IdentityPem {
-    pub(super) certificate: String,
-    pub(super) key: String,
+pub struct IdentityPem {
+    pub certificate: String,
+    pub key: String,
 }
 
 impl IdentityPem {
-    pub(super) fn generate() -> Result<Self, rcgen::Error> {
+    pub fn generate() -> Result<Self, rcgen::Error> {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new(vec![SERVER_NAME.to_owned()])?.self_signed(&key)?;
         Ok(Self { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
-    pub(super) fn identity(&self) -> Result<Identity, pem::Error> {
+    pub fn identity(&self) -> Result<Identity, pem::Error> {
         Ok(Identity {
             certificate: certificate(&self.certificate)?,
             key: PrivateKeyDer::from_pem_slice(self.key.as_bytes())?,
@@ -47,13 +47,13 @@ impl IdentityPem {
 }
 
 /// Parses a certificate in PEM form.
-pub(super) fn certificate(text: &str) -> Result<CertificateDer<'static>, pem::Error> {
+pub fn certificate(text: &str) -> Result<CertificateDer<'static>, pem::Error> {
     CertificateDer::from_pem_slice(text.as_bytes())
 }
 
 impl Identity {
     /// The configuration of a client that accepts only the server with this certificate.
-    pub(super) fn client(self, server: CertificateDer<'static>) -> Result<ClientConfig, rustls::Error> {
+    pub(crate) fn client(self, server: CertificateDer<'static>) -> Result<ClientConfig, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = Arc::new(PinnedCertificate { certificate: server, provider: Arc::clone(&provider) });
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -67,7 +67,7 @@ impl Identity {
     }
 
     /// The configuration of a server that accepts only the client with this certificate.
-    pub(super) fn server(self, client: CertificateDer<'static>) -> Result<ServerConfig, rustls::Error> {
+    pub(crate) fn server(self, client: CertificateDer<'static>) -> Result<ServerConfig, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = Arc::new(PinnedCertificate { certificate: client, provider: Arc::clone(&provider) });
         ServerConfig::builder_with_provider(provider)

@@ -27,23 +27,23 @@ use super::handshake::Address;
 use super::tls::SERVER_NAME;
 
 /// The limit of the servers: schemas and states of large providers far exceed gRPC's default of 4 MiB.
-pub(super) const MAX_MESSAGE_SIZE: usize = 256 * 1024 * 1024;
+pub const MAX_MESSAGE_SIZE: usize = 256 * 1024 * 1024;
 
 /// The maximum number of fields of a response. An element of a list, such as a diagnostic or the schema of a type, is a field
 /// of at least two bytes, and becomes a struct of about a hundred. The largest providers have some thousand types.
 const MAX_FIELDS: usize = 20_000;
 
 /// The limit of messages that are always small: output and the responses of the framework.
-pub(super) const MAX_SMALL_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
+pub const MAX_SMALL_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
 
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// The bytes of a connection to a plugin, without the encryption of this machine's end.
-pub(super) type ByteStream = Box<dyn Stream>;
+pub type ByteStream = Box<dyn Stream>;
 
 /// Connects to a plugin.
-pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io::Result<ByteStream> {
+pub async fn connect(address: &Address, tls: Option<ClientConfig>) -> io::Result<ByteStream> {
     let stream: ByteStream = match address {
         Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
         Address::Tcp(address) => {
@@ -63,7 +63,7 @@ pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io:
 
 /// The channel for calls over a connection. It never reconnects: no process would listen at the same address, or another
 /// process that was never configured.
-pub(super) async fn channel(stream: ByteStream) -> io::Result<Channel> {
+pub async fn channel(stream: ByteStream) -> io::Result<Channel> {
     let only = Arc::new(Mutex::new(Some(TokioIo::new(stream))));
     let connector = tower::service_fn(move |_: http::Uri| {
         let stream = lock(&only).take();
@@ -74,7 +74,7 @@ pub(super) async fn channel(stream: ByteStream) -> io::Result<Channel> {
 }
 
 /// Sends a call. `limit`: the maximum size of the response in bytes.
-pub(super) async fn unary<Q, A>(channel: Channel, path: &'static str, request: Q, limit: usize) -> Result<A, Status>
+pub async fn unary<Q, A>(channel: Channel, path: &'static str, request: Q, limit: usize) -> Result<A, Status>
 where
     Q: Message + 'static,
     A: Message + Default + 'static,
@@ -123,7 +123,7 @@ fn decode<A: Message + Default>(encoded: &[u8]) -> Result<A, Status> {
 }
 
 /// Sends a call that returns a stream. Waits for the first message.
-pub(super) async fn stream<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<Streaming<A>, Status>
+pub async fn stream<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<Streaming<A>, Status>
 where
     Q: Message + 'static,
     A: Message + Default + 'static,
@@ -140,12 +140,12 @@ async fn ready(channel: Channel, limit: usize) -> Result<Grpc<Channel>, Status> 
 }
 
 /// Whether a status was caused by the connection and not returned by the plugin.
-pub(super) fn is_broken(status: &Status) -> bool {
+pub fn is_broken(status: &Status) -> bool {
     status.code() == Code::Unavailable || status.source().is_some()
 }
 
 /// Formats a status and its sources on one line.
-pub(super) fn reason(status: &Status) -> String {
+pub fn reason(status: &Status) -> String {
     let mut text = status.message().to_owned();
     let mut source = status.source();
     while let Some(error) = source {

@@ -81,17 +81,16 @@ fn check_blocks(check: &mut Checker, nested: &NestedBlock, planned: &Value, actu
 
 fn check_value(check: &mut Checker, planned: &Value, actual: &Value) {
     let typed = *planned.ty() != Type::Dynamic && *actual.ty() != Type::Dynamic;
-    let mismatch = || format!("was planned as {}, but is {}", planned.ty(), actual.ty());
     if !planned.is_known() {
         if typed && !actual.ty().conforms_to(planned.ty()) {
-            check.report(mismatch());
+            check.report(type_mismatch(planned, actual));
         } else if planned.range().excludes(planned.ty(), actual) {
             check.report("does not match the refinement of the planned unknown value");
         }
         return;
     }
     match (planned.is_null(), actual.is_null()) {
-        (true, true) if typed && planned.ty() != actual.ty() => return check.report(mismatch()),
+        (true, true) if typed && planned.ty() != actual.ty() => return check.report(type_mismatch(planned, actual)),
         (true, true) => return,
         (false, true) => return check.report("was planned, but is null"),
         (true, false) => return check.report("was planned to be null, but is not"),
@@ -119,10 +118,14 @@ fn check_value(check: &mut Checker, planned: &Value, actual: &Value) {
                 check.at_name(key, |check| check_value(check, planned, actual));
             }
         }
-        (planned_type, actual_type) if planned_type != actual_type => check.report(mismatch()),
+        (planned_type, actual_type) if planned_type != actual_type => check.report(type_mismatch(planned, actual)),
         _ if planned != actual => check.report("does not match the planned value"),
         _ => {}
     }
+}
+
+fn type_mismatch(planned: &Value, actual: &Value) -> String {
+    format!("was planned as {}, but is {}", planned.ty(), actual.ty())
 }
 
 /// Each element of either set must match an element of the other. Unknown elements may turn out to be equal, but no

@@ -7,7 +7,7 @@ use cty::{Error, Path, Step, Value};
 
 /// Collects errors with the path of the current position.
 #[derive(Default)]
-pub(super) struct Checker {
+pub struct Checker {
     at: Vec<Step>,
     pub errors: Vec<Error>,
 }

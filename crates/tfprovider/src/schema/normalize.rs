@@ -20,15 +20,14 @@ pub fn normalize(block: &Block, value: &Value) -> Value {
 
 fn normalize_nested(nested: &NestedBlock, value: &Value) -> Value {
     let block = &nested.block;
-    let of_items = |items: Vec<Value>| Value::of_items(&nested.ty(), items);
     match (nested.nesting, value.is_null(), value.is_known()) {
         (Nesting::Single, true, _) | (Nesting::Map, _, false) => value.clone(),
         (_, true, _) => nested.empty(),
         (Nesting::Single | Nesting::Group, _, false) => unknown_block(block),
-        (Nesting::List | Nesting::Set, _, false) => of_items(vec![unknown_block(block)]),
+        (Nesting::List | Nesting::Set, _, false) => Value::of_items(&nested.ty(), vec![unknown_block(block)]),
         (Nesting::Single | Nesting::Group, ..) => normalize(block, value),
         (Nesting::List | Nesting::Set, ..) => {
-            of_items(items(value).iter().map(|item| normalize(block, item)).collect())
+            Value::of_items(&nested.ty(), items(value).iter().map(|item| normalize(block, item)).collect())
         }
         (Nesting::Map, ..) => {
             let entries = entries(value).iter().map(|(key, item)| (key.clone(), normalize(block, item)));
@@ -58,9 +57,20 @@ mod tests {
     use super::super::builders::{block, nested, optional};
     use super::*;
 
+    fn element() -> Type {
+        rule().ty().clone()
+    }
+
+    fn unknown() -> Value {
+        Value::object([("port", Value::unknown(Type::Number))])
+    }
+
+    fn rule() -> Block {
+        block([("port", optional(Type::Number))], [])
+    }
+
     #[test]
     fn blocks_are_never_null_or_unknown() {
-        let rule = || block([("port", optional(Type::Number))], []);
         let outer = block(
             [("name", optional(Type::String))],
             [
@@ -75,10 +85,8 @@ mod tests {
             Value::of_entries(outer.ty(), names.into_iter().zip(parts).collect())
         };
         let all = |value: &Value| of([(); 5].map(|()| value.clone()));
-        let element = || rule().ty().clone();
         let none = [rule().empty(), Value::list(element(), []), Value::NULL, Value::set(element(), []), Value::NULL];
         assert_eq!(normalize(&outer, &all(&Value::NULL)), of(none));
-        let unknown = || Value::object([("port", Value::unknown(Type::Number))]);
         let [list, set] = [Value::list(element(), [unknown()]), Value::set(element(), [unknown()])];
         assert_eq!(normalize(&outer, &all(&Value::DYNAMIC)), of([unknown(), list, Value::DYNAMIC, set, unknown()]));
         assert_eq!(normalize(&outer, &Value::NULL), Value::NULL);

@@ -151,7 +151,6 @@ fn check_nested(check: &mut Checker, nested: &NestedType, prior: &Value, config:
         return check.report("is planned as unknown, but is configured");
     }
     let attributes = nested.attributes();
-    let count = |planned: usize, config: usize| format!("{planned} elements are planned, but {config} are configured");
     match nested.nesting {
         Nesting::Single | Nesting::Group => check_attributes(check, attributes, prior, config, planned),
         Nesting::List | Nesting::Map if !config.is_known() => {
@@ -160,7 +159,7 @@ fn check_nested(check: &mut Checker, nested: &NestedType, prior: &Value, config:
         Nesting::List => {
             let [prior, config, planned] = [prior, config, planned].map(items);
             if config.len() != planned.len() {
-                return check.report(count(planned.len(), config.len()));
+                return check.report(count_mismatch(planned.len(), config.len()));
             }
             for (index, (config, planned)) in config.iter().zip(planned.iter()).enumerate() {
                 let prior = prior.get(index).unwrap_or(&Value::NULL);
@@ -170,7 +169,7 @@ fn check_nested(check: &mut Checker, nested: &NestedType, prior: &Value, config:
         Nesting::Map => {
             let [prior, config, planned] = [prior, config, planned].map(entries);
             if config.len() != planned.len() {
-                return check.report(count(planned.len(), config.len()));
+                return check.report(count_mismatch(planned.len(), config.len()));
             }
             check.keys(config, planned);
             for (key, planned) in planned {
@@ -182,10 +181,14 @@ fn check_nested(check: &mut Checker, nested: &NestedType, prior: &Value, config:
         Nesting::Set => {
             let (wanted, got) = (possible_lengths(config), possible_lengths(planned));
             if wanted.end() < got.start() || got.end() < wanted.start() {
-                check.report(count(*got.end(), *wanted.end()));
+                check.report(count_mismatch(*got.end(), *wanted.end()));
             }
         }
     }
+}
+
+fn count_mismatch(planned: usize, config: usize) -> String {
+    format!("{planned} elements are planned, but {config} are configured")
 }
 
 /// How many elements a set may turn out to have: unknown elements may be equal to others.

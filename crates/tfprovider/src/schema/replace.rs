@@ -100,8 +100,11 @@ mod tests {
         at(name).index(index).name("port")
     }
 
+    fn rule() -> Type {
+        Type::object([("port", Type::Number)])
+    }
+
     fn value(a: Value, ports: &[i64]) -> Value {
-        let rule = || Type::object([("port", Type::Number)]);
         let rules = || ports.iter().map(|port| Value::object([("port", (*port).into())]));
         Value::object([
             ("a", a),

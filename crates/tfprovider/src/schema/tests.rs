@@ -6,12 +6,18 @@ use super::builders::{block, nested, optional};
 use super::*;
 
 #[path = "../../../cty/src/tests.rs"]
-pub(super) mod strategies;
+pub mod strategies;
+
+fn open() -> Block {
+    block([("a", optional(Type::Dynamic))], [])
+}
+
+fn plain() -> Block {
+    block([("a", optional(Type::String))], [])
+}
 
 #[test]
 fn types_follow_from_nesting() {
-    let plain = || block([("a", optional(Type::String))], []);
-    let open = || block([("a", optional(Type::Dynamic))], []);
     let object = NestedType::new(Nesting::Map, BTreeMap::from([("x".into(), optional(Type::Bool))]));
     let outer = block(
         [("attr", Attribute::new(Shape::Nested(object)))],

@@ -158,11 +158,11 @@ fn proposed_states_and_plan_errors_equal_those_of_opentofu() {
         let Vector::Schema(vector) = vector else { continue };
         let block = vector.schema.block();
         assert_eq!(*block.ty(), ty(&vector.implied));
-        let read = |hex: &str| msgpack::decode(&unhex(hex), block.ty()).unwrap();
         let write = |value: &Value| hex(&msgpack::encode(value, block.ty()).unwrap());
         assert_eq!(write(&block.empty()), vector.empty);
         for case in &vector.cases {
-            let [prior, config, planned] = [&case.prior, &case.config, &case.planned].map(|hex| read(hex));
+            let [prior, config, planned] =
+                [&case.prior, &case.config, &case.planned].map(|hex| msgpack::decode(&unhex(hex), block.ty()).unwrap());
             let context = format!("{block:#?}\nprior {prior:?}\nconfig {config:?}\nplanned {planned:?}");
             assert_eq!(write(&proposed_state(&block, &prior, &config)), case.proposed, "{context}");
             if let Some(expected) = &case.unread {

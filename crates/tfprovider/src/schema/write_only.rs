@@ -12,11 +12,11 @@ use super::{Attribute, Block, NestedType, Nesting, Shape, entries, items};
 /// Returns an error for each write-only attribute that is not null in a provider's response. A provider must never
 /// return a write-only value.
 pub fn write_only_errors(block: &Block, value: &Value) -> Vec<Error> {
-    let mut found = Vec::new();
+    let mut errors = Vec::new();
     visit(block, value, &mut |path, _, _| {
-        found.push(Error::at(path, "is write-only, but the provider returned it"));
+        errors.push(Error::at(path, "is write-only, but the provider returned it"));
     });
-    found
+    errors
 }
 
 /// Sets every write-only attribute to null.
@@ -29,16 +29,16 @@ pub fn without_write_only(block: &Block, value: &Value) -> Value {
 
 /// Returns the write-only values that a configuration sets.
 pub fn write_only_values(block: &Block, config: &Value) -> Vec<Value> {
-    let mut found = Vec::new();
-    visit(block, config, &mut |_, _, value| found.push(value.clone()));
-    found
+    let mut values = Vec::new();
+    visit(block, config, &mut |_, _, value| values.push(value.clone()));
+    values
 }
 
 /// Returns a fingerprint of each write-only value that a configuration sets. A plan does not show a changed write-only
 /// value, but its fingerprint does. `salt` gives the same secret in two objects different fingerprints. An unknown value
 /// is hashed as unknown, so its fingerprint is final only when the value is known.
 pub fn write_only_fingerprints(block: &Block, config: &Value, salt: &[u8]) -> BTreeMap<Path, [u8; 32]> {
-    let mut found = BTreeMap::new();
+    let mut fingerprints = BTreeMap::new();
     visit(block, config, &mut |path, attribute, value| {
         let mut hash = Sha256::new();
         let bytes = msgpack::encode(value, &attribute.ty()).unwrap_or_default();
@@ -46,9 +46,9 @@ pub fn write_only_fingerprints(block: &Block, config: &Value, salt: &[u8]) -> BT
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        found.insert(path, hash.finalize().into());
+        fingerprints.insert(path, hash.finalize().into());
     });
-    found
+    fingerprints
 }
 
 type Visit<'v> = dyn FnMut(Path, &Attribute, &Value) + 'v;

@@ -41,7 +41,7 @@ async fn fixture() -> Fixture {
     let target =
         options::Cluster { kubeconfig: None, context: None, namespace: None, controller_namespace: HOME.to_owned() };
     let fixture = Fixture { cluster, connection, target };
-    let view = RecordSnapshot { recorded: BTreeSet::new(), indexed: BTreeSet::new() };
+    let view = RecordSnapshot { recorded: BTreeSet::new(), indexed: BTreeSet::new(), resource: None };
     let secrets = fixture.connection.secrets(&fixture.target);
     let journal = ClusterJournal::new(secrets.clone(), Arc::new(view));
     let uid: Arc<str> = resource.value["metadata"]["uid"].as_str().unwrap().into();
@@ -64,6 +64,19 @@ impl Fixture {
         };
         let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
         assert!(self.cluster.with(|server, now| server.erase(now, &path)), "{secret}");
+    }
+
+    /// Makes a record unreadable.
+    fn damage(&self, address: &str) {
+        let path = format!("/api/v1/namespaces/{HOME}/secrets/{}", record_name("shop", &address.parse().unwrap()));
+        self.cluster.with(|server, now| server.modify(now, &path, &json!({"data": {"record": "AAAA"}}))).unwrap();
+    }
+
+    /// What the index of the family lists, and whether it was written again after a loss.
+    async fn listed(&self) -> Option<(Vec<String>, bool)> {
+        let secrets = self.connection.secrets(&self.target);
+        let family = secrets.get_family("shop", "fam", RetryPolicy::SHORT).await.unwrap()?;
+        Some((family.instances.iter().map(ToString::to_string).collect(), family.rebuilt))
     }
 
     /// The controller has written a lost index again from the records.
@@ -138,13 +151,57 @@ async fn the_address_of_an_instance_forgets_no_other_one() {
     }
 }
 
+/// What was lost beside the records that are forgotten may still have an object: only its own name, or that of the family,
+/// forgets it.
+#[tokio::test(start_paused = true)]
+async fn the_last_record_leaves_the_marks_of_what_was_lost() {
+    let losses: [&[&str]; 6] =
+        [&[], &["index"], &["fam[1]"], &["fam[1]", "index"], &["fam[1]", "fam[2]"], &["fam[1]", "fam[2]", "index"]];
+    for lost in losses {
+        for is_rebuilt in [false, true] {
+            let fixture = fixture().await;
+            lost.iter().for_each(|secret| fixture.lose(secret));
+            if is_rebuilt && lost.contains(&"index") {
+                fixture.rebuild().await;
+            }
+            for address in INSTANCES.iter().filter(|address| !lost.contains(address)) {
+                fixture.forget(address).await.unwrap();
+            }
+            assert_eq!(fixture.is_unmarked(), lost.is_empty(), "{lost:?} {is_rebuilt}: {:?}", fixture.marks());
+            if !lost.is_empty() {
+                let (finalizers, annotations, _) = fixture.marks();
+                assert_eq!(finalizers, json!([api::FINALIZER]), "{lost:?}");
+                assert!(annotations[api::RECORD].is_string(), "{lost:?}");
+                fixture.forget("fam").await.unwrap();
+                assert!(fixture.is_unmarked(), "{lost:?} {is_rebuilt}: {:?}", fixture.marks());
+            }
+        }
+    }
+}
+
+/// An index that is written again lists a record that cannot be read: its object exists.
+#[tokio::test(start_paused = true)]
+async fn a_new_index_lists_a_record_that_cannot_be_read() {
+    let fixture = fixture().await;
+    fixture.damage("fam[1]");
+    fixture.lose("index");
+    fixture.forget("fam[0]").await.unwrap();
+    let listed = fixture.listed().await;
+    assert_eq!(listed, Some((vec!["fam[1]".to_owned(), "fam[2]".to_owned()], true)));
+    fixture.forget("fam[2]").await.unwrap();
+    assert_eq!(fixture.marks().0, json!([api::FINALIZER]));
+    fixture.forget("fam[1]").await.unwrap();
+    assert_eq!(fixture.marks().0, json!([api::FINALIZER]), "others may have been lost with the index");
+    fixture.forget("fam").await.unwrap();
+    assert!(fixture.is_unmarked(), "{:?}", fixture.marks());
+}
+
 /// A damaged record is not missing: what it says is unknown, and the marks are all that shows it.
 #[tokio::test(start_paused = true)]
 async fn the_name_of_a_family_does_not_forget_a_record_that_cannot_be_read() {
     for is_index_lost in [false, true] {
         let fixture = fixture().await;
-        let path = format!("/api/v1/namespaces/{HOME}/secrets/{}", record_name("shop", &"fam[1]".parse().unwrap()));
-        fixture.cluster.with(|server, now| server.modify(now, &path, &json!({"data": {"record": "AAAA"}}))).unwrap();
+        fixture.damage("fam[1]");
         if is_index_lost {
             fixture.lose("index");
         }

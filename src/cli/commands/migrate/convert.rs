@@ -30,15 +30,9 @@ pub async fn convert_objects(
     config: &Config,
     providers: &Providers,
 ) -> Result<Vec<Vec<RecordedObject>>, Vec<Problem>> {
-    let convert = async |resource: &Resource| {
-        let mut converted = Vec::new();
-        for object in &resource.objects {
-            converted.push(convert_object(config, providers, resource, object).await?);
-        }
-        Ok(converted)
-    };
+    let conversions = state.resources.iter().map(|resource| convert_resource(config, providers, resource));
     let answers: Vec<Result<Vec<RecordedObject>, Problem>> =
-        stream::iter(&state.resources).map(convert).buffered(MAX_CONCURRENT).collect().await;
+        stream::iter(conversions).buffered(MAX_CONCURRENT).collect().await;
     let (converted, problems): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     match problems.is_empty() {
         true => Ok(converted.into_iter().filter_map(Result::ok).collect()),
@@ -46,11 +40,23 @@ pub async fn convert_objects(
     }
 }
 
+async fn convert_resource(
+    config: &Config,
+    providers: &Providers,
+    resource: &Resource,
+) -> Result<Vec<RecordedObject>, Problem> {
+    let mut converted = Vec::new();
+    for object in &resource.objects {
+        converted.push(convert_object(config, providers, resource, object).await?);
+    }
+    Ok(converted)
+}
+
 /// A provider that the configuration requires, without a configuration.
 pub fn unconfigured(named: &NamedProvider, config: &Config) -> Option<ProviderUse> {
-    let is_it = |source: &str| ProviderSource::parse(source).as_ref() == Some(&named.source);
-    let spec = config.providers.values().find(|spec| is_it(&spec.provider.source))?;
-    let provider = spec.provider.clone();
+    let mut providers = config.providers.values().map(|spec| &spec.provider);
+    let provider =
+        providers.find(|provider| ProviderSource::parse(&provider.source).as_ref() == Some(&named.source))?.clone();
     Some(ProviderUse::new(provider.name.clone(), provider, Value::map::<&str>([])))
 }
 

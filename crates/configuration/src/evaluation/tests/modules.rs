@@ -226,9 +226,22 @@ fn provider_configurations_are_passed_on() {
 
 #[test]
 fn functions_of_providers_are_called() {
-    let run = run(&[("main.tf", "output \"o\" {\n  value = provider::thing::echo(1, 2)\n}\n")]);
-    assert_eq!(run.errors, [""; 0]);
-    assert_eq!(run.outputs["o"], "\"hashicorp/thing echo 2\"");
+    let required = "terraform {\n  required_providers {\n    own = { source = \"acme/thing\" }\n  }\n}\n";
+    let called = |call: &str| run(&[("main.tf", &format!("{required}output \"o\" {{\n  value = {call}\n}}\n"))]);
+    let ran = called("provider::own::echo(1, 2)");
+    assert_eq!(ran.errors, [""; 0]);
+    assert_eq!(ran.outputs["o"], "\"acme/thing echo 2\"");
+    assert_eq!(called("provider::own::west::echo(1)").outputs["o"], "\"acme/thing echo 1\"");
+    assert_eq!(
+        called("provider::thing::echo()").errors,
+        [
+            "main.tf:7:11: Error in function call: Call to function \"provider::thing::echo\" failed: the module does not require a provider \"thing\". hint: add `thing` to `required_providers` of this module"
+        ]
+    );
+    assert_eq!(
+        called("provider::own::no()").errors,
+        ["main.tf:7:11: Call to unknown function: There is no function named \"provider::own::no\"."]
+    );
 }
 
 #[test]

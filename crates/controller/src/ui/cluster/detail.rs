@@ -8,9 +8,10 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use crate::ui::observed;
 use crate::ui::{ConditionRow, Detail, Diff, EventRow, HistoryRow, PlanChange, PlanDetail, Refusal, Section};
-use api::{DataSource, PlanObject, RawObject, Resource, ResourceStatus};
+use crate::ui::{decision, observed};
+use api::{DataSource, PlanObject, PlanStatus, RawObject, Resource, ResourceStatus};
+use engine::plan::approval::shown::provable;
 use engine::plan::published;
 use engine::plan::render::{Detail as Amount, is_shown, write_change};
 use model::history_list;
@@ -134,20 +135,27 @@ impl Reader<'_> {
         let mut diffs = Vec::new();
         for name in plans.iter().take(MAX_PLANS) {
             let Ok(plan) = api.get(name).await else { continue };
-            if observed::plan(&plan).is_none() {
-                continue;
-            }
-            let (changes, _) = published::read(&plan.status().unwrap_or_default());
-            let own = changes.into_iter().filter(|change| change.address.name == address.name && is_shown(change));
-            diffs.extend(own.map(|change| Diff { plan: name.clone(), text: text_of(&change) }));
+            let Some(spec) = observed::plan(&plan).and_then(|_| plan.spec().ok()) else { continue };
+            let status = published::unpack(plan.status().unwrap_or_default());
+            let Ok((status, _)) = provable(&spec, status) else { continue };
+            let (changes, _) = published::read(&status);
+            let shown = changes.into_iter().filter(|change| change.address.name == address.name && is_shown(change));
+            diffs.extend(shown.map(|change| Diff { plan: name.clone(), text: text_of(&change) }));
         }
         diffs
     }
 
     pub async fn plan(&self, name: &str) -> Result<PlanDetail, Refusal> {
-        let api: Api<PlanObject> = Api::namespaced(self.client.clone(), self.namespace);
-        let plan = api.get(name).await?;
+        let api: Api<RawObject<PlanObject>> = Api::namespaced(self.client.clone(), self.namespace);
+        let plan = api.get(name).await?.plan().map_err(kube::Error::SerdeError)?;
         let status = published::unpack(plan.status.clone().unwrap_or_default());
+        let (status, about) = match provable(&plan.spec, status) {
+            Ok((status, coverage)) => (status, coverage.sentences()),
+            Err(_) => {
+                let forged = decision::forged(&plan, self.namespace).map(|(why, hint)| format!("{why} (hint: {hint})"));
+                (PlanStatus::default(), forged.into_iter().collect())
+            }
+        };
         let (changes, diagnostics) = published::read(&status);
         let held = status.approvals.iter().flat_map(|approval| &approval.changes).chain(&plan.spec.changes);
         let held: Vec<&Address> = held.map(|change| &change.address).collect();
@@ -157,13 +165,13 @@ impl Reader<'_> {
             held: change.deposed.is_none() && held.contains(&&change.address),
             text: text_of(change),
         });
-        let problems = diagnostics.iter().map(|one| one_line(&one.to_string()).into_owned());
+        let problems = diagnostics.iter().map(|diagnostic| one_line(&diagnostic.to_string()).into_owned());
         Ok(PlanDetail {
             name: name.to_owned(),
             uid: plan.uid().unwrap_or_default(),
             digest: plan.spec.digest.clone().unwrap_or_default(),
             changes: shown.collect(),
-            problems: published::not_shown(&status).into_iter().chain(problems).collect(),
+            problems: about.into_iter().chain(published::not_shown(&status)).chain(problems).collect(),
         })
     }
 }
@@ -189,14 +197,17 @@ fn event(event: &Event) -> EventRow {
 }
 
 fn conditions(status: &ResourceStatus) -> Vec<ConditionRow> {
-    let row = |one: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| ConditionRow {
-        kind: one.type_.clone(),
-        status: one.status.clone(),
-        reason: one.reason.clone(),
-        message: one.message.clone(),
-        since: format!("{:.0}", one.last_transition_time.0),
-    };
-    status.conditions.iter().map(row).collect()
+    status
+        .conditions
+        .iter()
+        .map(|condition| ConditionRow {
+            kind: condition.type_.clone(),
+            status: condition.status.clone(),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            since: format!("{:.0}", condition.last_transition_time.0),
+        })
+        .collect()
 }
 
 fn facts(status: &ResourceStatus, is_current: bool) -> Vec<(&'static str, String)> {
@@ -207,10 +218,12 @@ fn facts(status: &ResourceStatus, is_current: bool) -> Vec<(&'static str, String
     });
     let instances = status.instances.as_ref();
     let troubled = instances.into_iter().flat_map(|instances| &instances.troubled);
-    let troubled = troubled.map(|one| format!("{} ({}): {}", one.address, one.reason, one.message));
-    let deposed = status.deposed.iter().map(|one| match one.waiting_for.is_empty() {
-        true => format!("{}{} {}", one.instance, one.key, one.id),
-        false => format!("{}{} {}, waits for {}", one.instance, one.key, one.id, one.waiting_for.join(", ")),
+    let troubled = troubled.map(|instance| format!("{} ({}): {}", instance.address, instance.reason, instance.message));
+    let deposed = status.deposed.iter().map(|object| match object.waiting_for.is_empty() {
+        true => format!("{}{} {}", object.instance, object.key, object.id),
+        false => {
+            format!("{}{} {}, waits for {}", object.instance, object.key, object.id, object.waiting_for.join(", "))
+        }
     });
     let outdated = "the controller has not observed the latest change yet; the following is outdated";
     let facts = [

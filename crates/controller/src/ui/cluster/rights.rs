@@ -33,8 +33,8 @@ pub struct Rights {
 impl Rights {
     /// A number that differs for other rights.
     pub fn bits(self) -> u8 {
-        let all = [self.resources, self.data_sources, self.plans, self.decide];
-        all.into_iter().fold(0, |bits, one| bits << 1 | u8::from(one))
+        let rights = [self.resources, self.data_sources, self.plans, self.decide];
+        rights.into_iter().fold(0, |bits, right| bits << 1 | u8::from(right))
     }
 }
 
@@ -56,13 +56,12 @@ impl RightsCache {
                 return Ok(*rights);
             }
         }
-        let may = |verb, resource| review(client, namespace, verb, resource);
         let (exists, resources, data_sources, plans, decide) = tokio::try_join!(
             exists(client, namespace),
-            may("list", "resources"),
-            may("list", "datasources"),
-            may("list", "plans"),
-            may("approve", "plans"),
+            review(client, namespace, "list", "resources"),
+            review(client, namespace, "list", "datasources"),
+            review(client, namespace, "list", "plans"),
+            review(client, namespace, "approve", "plans"),
         )?;
         let rights = Rights { exists, resources, data_sources, plans, decide };
         lock(&self.0).insert(namespace.to_owned(), (now, rights));
@@ -74,7 +73,7 @@ impl RightsCache {
 async fn exists(client: &Client, name: &str) -> Result<bool, kube::Error> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     match namespaces.get_metadata_opt(name).await {
-        Ok(found) => Ok(found.is_some()),
+        Ok(metadata) => Ok(metadata.is_some()),
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(true),
         Err(error) => Err(error),
     }

@@ -90,8 +90,8 @@ impl Users {
         if let Some(open) = sessions.get_mut(&digest) {
             return open.admit();
         }
-        let own: Vec<&Open> = sessions.values().filter(|open| open.owner == owner).collect();
-        if own.len() >= MAX_OF_OWNER {
+        let of_owner: Vec<&Open> = sessions.values().filter(|open| open.owner == owner).collect();
+        if of_owner.len() >= MAX_OF_OWNER {
             let hint = "close some pages, and wait two minutes";
             return Err(Refusal::new(429, format!("`{owner}` has too many sessions at the same time (hint: {hint})")));
         }
@@ -99,7 +99,7 @@ impl Users {
             let hint = "use `purlin ui` on your computer";
             return Err(Refusal::new(503, format!("too many users look at the same time (hint: {hint})")));
         }
-        let places = own.first().map(|open| Arc::clone(&open.places));
+        let places = of_owner.first().map(|open| Arc::clone(&open.places));
         let places = places.unwrap_or_else(|| Arc::new(Semaphore::new(MAX_OF_OWNER)));
         let session = Arc::new(session.with_places(vec![Arc::clone(&self.places), Arc::clone(&places)]));
         let requests = Arc::new(Semaphore::new(MAX_REQUESTS));
@@ -111,22 +111,28 @@ impl Users {
 
     /// The session of a token that the API server accepts, and its owner.
     async fn check(&self, token: &str) -> Result<(ClusterSession, String), Refusal> {
-        let wrong = || Refusal::new(401, "the API server does not accept the token");
-        let busy = || Refusal::new(503, "too many tokens are checked at the same time (hint: try again)");
-        let _waiting = self.waiting.try_acquire().map_err(|_| busy())?;
-        let client = with_token(&self.client, token).ok_or_else(wrong)?;
+        let _waiting = self.waiting.try_acquire().map_err(|_| too_many_checks())?;
+        let client = with_token(&self.client, token).ok_or_else(wrong_token)?;
         let session = ClusterSession::new(client, &self.records, "default");
         let checked = async {
             let _check = self.checks.acquire().await;
             session.user().await.map(|user| owner(user).to_owned())
         };
-        let owner = tokio::time::timeout(CHECK_LIMIT, checked).await.map_err(|_| busy())?;
+        let owner = tokio::time::timeout(CHECK_LIMIT, checked).await.map_err(|_| too_many_checks())?;
         let owner = owner.map_err(|error| match &error {
-            kube::Error::Api(status) if status.code == 401 => wrong(),
+            kube::Error::Api(status) if status.code == 401 => wrong_token(),
             _ => error.into(),
         })?;
         Ok((session, owner))
     }
+}
+
+fn wrong_token() -> Refusal {
+    Refusal::new(401, "the API server does not accept the token")
+}
+
+fn too_many_checks() -> Refusal {
+    Refusal::new(503, "too many tokens are checked at the same time (hint: try again)")
 }
 
 /// Whose limits a user counts against. A user who can create one ServiceAccount in a namespace can create many.

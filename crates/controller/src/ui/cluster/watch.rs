@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, StreamExt as _, select_all};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Config, Event, watcher};
+use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
@@ -49,6 +49,14 @@ impl Kind {
     /// How many are kept.
     fn limit(self) -> usize {
         if self == Self::Plans { MAX_PLANS } else { MAX_OBJECTS }
+    }
+
+    fn is_visible(self, rights: Rights) -> bool {
+        match self {
+            Self::Resources => rights.resources,
+            Self::DataSources => rights.data_sources,
+            Self::Plans => rights.plans,
+        }
     }
 }
 
@@ -166,24 +174,25 @@ impl NamespaceWatch {
         // Before the content: at worst, the page asks once more.
         let version = self.version(rights);
         let watched = lock(&self.state.watched);
-        let may_see = |kind: Kind| match kind {
-            Kind::Resources => rights.resources,
-            Kind::DataSources => rights.data_sources,
-            Kind::Plans => rights.plans,
-        };
-        let objects = watched.objects.iter().filter(|(kind, _)| may_see(**kind)).flat_map(|(_, all)| all.values());
-        let objects = objects.map(|one| (one.shown.name.clone(), one.clone())).collect();
+        let objects = watched
+            .objects
+            .iter()
+            .filter(|(kind, _)| kind.is_visible(rights))
+            .flat_map(|(_, objects)| objects.values())
+            .map(|object| (object.shown.name.clone(), object.clone()))
+            .collect();
         let none = BTreeMap::new();
         let plans = if rights.plans { &watched.plans } else { &none };
         let mut snapshot = observed::snapshot(namespace, &objects, plans);
         snapshot.may_decide = rights.decide;
-        let problem = |kind: Kind| match watched.problems.get(&kind) {
-            _ if !may_see(kind) => Some("you may not list them".to_owned()),
-            problem => problem.cloned(),
-        };
-        let notes = Kind::ALL.into_iter().filter_map(|kind| Some((kind, problem(kind)?)));
-        let notes = notes.map(|(kind, why)| format!("{} are not shown: {why}", kind.name()));
-        let cut = watched.cut.iter().filter(|kind| may_see(**kind));
+        let notes = Kind::ALL.into_iter().filter_map(|kind| {
+            let why = match kind.is_visible(rights) {
+                true => watched.problems.get(&kind)?.as_str(),
+                false => "you may not list them",
+            };
+            Some(format!("{} are not shown: {why}", kind.name()))
+        });
+        let cut = watched.cut.iter().filter(|kind| kind.is_visible(rights));
         let cut = cut.map(|kind| format!("Only {} {} are shown.", kind.limit(), kind.name()));
         snapshot.notes = notes.chain(cut).collect();
         Current::Changed { version, snapshot: Arc::new(snapshot) }
@@ -195,14 +204,17 @@ where
     K: kube::Resource + Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + 'static,
 {
     let events = watcher(api, Config::default().page_size(PAGE)).backoff(Pauses::new(Arc::new(SystemRandom)));
-    let change = move |event: Result<Event<K>, watcher::Error>| match event {
-        Ok(Event::Init) => Change::Begin,
-        Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Applied(object.name_any(), see(&object)),
-        Ok(Event::Delete(object)) => Change::Deleted(object.name_any()),
-        Ok(Event::InitDone) => Change::Listed,
-        Err(error) => Change::Failed(watch_error(&error)),
-    };
-    events.map(move |event| (kind, change(event))).boxed()
+    let changes = events.map(move |event| {
+        let change = match event {
+            Ok(Event::Init) => Change::Begin,
+            Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Applied(object.name_any(), see(&object)),
+            Ok(Event::Delete(object)) => Change::Deleted(object.name_any()),
+            Ok(Event::InitDone) => Change::Listed,
+            Err(error) => Change::Failed(watch_error(&error)),
+        };
+        (kind, change)
+    });
+    changes.boxed()
 }
 
 impl State {
@@ -239,7 +251,7 @@ impl Watched {
             Change::Begin => {
                 let names: BTreeSet<String> = match kind {
                     Kind::Plans => self.plans.keys().cloned().collect(),
-                    _ => self.objects.get(&kind).into_iter().flat_map(|all| all.keys().cloned()).collect(),
+                    _ => self.objects.get(&kind).into_iter().flat_map(|objects| objects.keys().cloned()).collect(),
                 };
                 self.unlisted.insert(kind, names);
             }
@@ -271,7 +283,7 @@ impl Watched {
     fn is_full(&self, kind: Kind, name: &str) -> bool {
         let (count, is_kept) = match kind {
             Kind::Plans => (self.plans.len(), self.plans.contains_key(name)),
-            _ => self.objects.get(&kind).map_or((0, false), |all| (all.len(), all.contains_key(name))),
+            _ => self.objects.get(&kind).map_or((0, false), |objects| (objects.len(), objects.contains_key(name))),
         };
         count >= kind.limit() && !is_kept
     }
@@ -279,7 +291,7 @@ impl Watched {
     fn remove(&mut self, kind: Kind, name: &str) {
         match kind {
             Kind::Plans => drop(self.plans.remove(name)),
-            _ => drop(self.objects.get_mut(&kind).and_then(|all| all.remove(name))),
+            _ => drop(self.objects.get_mut(&kind).and_then(|objects| objects.remove(name))),
         }
     }
 }

@@ -132,15 +132,16 @@ fn errors_of_sensitive_objects_do_not_quote_values() {
     );
 }
 
+fn kind(code: u16, message: &str) -> ErrorKind {
+    to_driver_error(
+        &RequestError::Api(Box::new(ApiError::new(code, &json!({"message": message}), None))),
+        &attempt(false),
+    )
+    .kind
+}
+
 #[test]
 fn status_codes_determine_the_error_kind() {
-    let kind = |code: u16, message: &str| {
-        to_driver_error(
-            &RequestError::Api(Box::new(ApiError::new(code, &json!({"message": message}), None))),
-            &attempt(false),
-        )
-        .kind
-    };
     assert_eq!(kind(403, "secrets is forbidden: User \"x\" cannot patch resource"), ErrorKind::Forbidden);
     assert_eq!(kind(403, "pods \"x\" is forbidden: exceeded quota: q"), ErrorKind::Transient);
     assert_eq!(kind(404, "namespaces \"x\" not found"), ErrorKind::Transient);

@@ -44,27 +44,30 @@ fn any_kind() {
     check("{kind: X, status: {conditions: [{type: Stalled, status: 'True', message: bad}]}}", "failed: Stalled: bad");
 }
 
+fn deployment(status: &str) -> String {
+    format!("{{apiVersion: apps/v1, kind: Deployment, spec: {{replicas: 2}}, {status}}}")
+}
+
 #[test]
 fn deployments() {
-    let with = |status: &str| format!("{{apiVersion: apps/v1, kind: Deployment, spec: {{replicas: 2}}, {status}}}");
     let available = "conditions: [{type: Available, status: 'True'}]";
-    check(&with("status: {}"), "no controller has observed it yet");
-    check(&with("status: {observedGeneration: 1, replicas: 2, updatedReplicas: 1}"), "1 of 2 Pods are updated");
+    check(&deployment("status: {}"), "no controller has observed it yet");
+    check(&deployment("status: {observedGeneration: 1, replicas: 2, updatedReplicas: 1}"), "1 of 2 Pods are updated");
     check(
-        &with("status: {observedGeneration: 1, replicas: 3, updatedReplicas: 2}"),
+        &deployment("status: {observedGeneration: 1, replicas: 3, updatedReplicas: 2}"),
         "1 Pods of the old version remain",
     );
     check(
-        &with(
+        &deployment(
             "status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 1}",
         ),
         "1 of 2 Pods are available",
     );
     let complete = "observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2";
-    check(&with(&format!("status: {{{complete}, {available}}}")), "current");
-    check(&with(&format!("status: {{{complete}}}")), "not available yet");
+    check(&deployment(&format!("status: {{{complete}, {available}}}")), "current");
+    check(&deployment(&format!("status: {{{complete}}}")), "not available yet");
     check(
-        &with(
+        &deployment(
             "status: {observedGeneration: 1, conditions: [{type: Progressing, status: 'False', \
              reason: ProgressDeadlineExceeded, message: too slow}]}",
         ),
@@ -72,27 +75,31 @@ fn deployments() {
     );
 }
 
+fn replicas(kind: &str, conditions: &str) -> String {
+    format!(
+        "{{apiVersion: apps/v1, kind: {kind}, status: {{observedGeneration: 1, replicas: 1, updatedReplicas: 1, \
+         fullyLabeledReplicas: 1, conditions: [{conditions}]}}}}"
+    )
+}
+
 #[test]
 fn workloads_name_the_cause_of_missing_pods() {
-    let with = |kind: &str, conditions: &str| {
-        format!(
-            "{{apiVersion: apps/v1, kind: {kind}, status: {{observedGeneration: 1, replicas: 1, updatedReplicas: 1, \
-             fullyLabeledReplicas: 1, conditions: [{conditions}]}}}}"
-        )
-    };
     let refused = "{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: 'exceeded quota: pods=0'}";
     let unavailable = "{type: Available, status: 'False', reason: MinimumReplicasUnavailable, message: none}";
     let what = "0 of 1 Pods are available";
-    check(&with("Deployment", unavailable), what);
+    check(&replicas("Deployment", unavailable), what);
     check(
-        &with("Deployment", &format!("{unavailable}, {refused}")),
+        &replicas("Deployment", &format!("{unavailable}, {refused}")),
         &format!("{what}: FailedCreate: exceeded quota: pods=0"),
     );
     check(
-        &with("Deployment", "{type: Progressing, status: Unknown, reason: DeploymentPaused, message: it is paused}"),
+        &replicas(
+            "Deployment",
+            "{type: Progressing, status: Unknown, reason: DeploymentPaused, message: it is paused}",
+        ),
         &format!("{what}: DeploymentPaused: it is paused"),
     );
-    check(&with("ReplicaSet", refused), &format!("{what}: FailedCreate: exceeded quota: pods=0"));
+    check(&replicas("ReplicaSet", refused), &format!("{what}: FailedCreate: exceeded quota: pods=0"));
     let complete = "replicas: 1, fullyLabeledReplicas: 1, availableReplicas: 1, readyReplicas: 1";
     check(
         &format!(
@@ -102,35 +109,48 @@ fn workloads_name_the_cause_of_missing_pods() {
     );
 }
 
+fn unready_pod(phase: &str, list: &str, reason: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Pod, status: {{phase: {phase}, {list}: [{{name: db, state: {{running: {{}}}}}}, \
+         {{name: web, state: {{waiting: {{reason: {reason}, message: \"Back-off pulling\\nimage x\"}}}}}}], conditions: [\
+         {{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [web]'}}]}}}}"
+    )
+}
+
 #[test]
 fn a_pod_names_the_container_that_does_not_start() {
-    let pod = |phase: &str, list: &str, reason: &str| {
-        format!(
-            "{{apiVersion: v1, kind: Pod, status: {{phase: {phase}, {list}: [{{name: db, state: {{running: {{}}}}}}, \
-             {{name: web, state: {{waiting: {{reason: {reason}, message: \"Back-off pulling\\nimage x\"}}}}}}], conditions: [\
-             {{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [web]'}}]}}}}"
-        )
-    };
     let pulling = "container `web`: ImagePullBackOff: Back-off pulling image x";
-    check(&pod("Pending", "containerStatuses", "ImagePullBackOff"), &format!("the Pod has not started: {pulling}"));
-    check(&pod("Pending", "initContainerStatuses", "ImagePullBackOff"), &format!("the Pod has not started: {pulling}"));
-    check(&pod("Pending", "containerStatuses", "ContainerCreating"), "the Pod has not started");
-    check(&pod("Running", "containerStatuses", "ImagePullBackOff"), &format!("the Pod is not ready: {pulling}"));
     check(
-        &pod("Running", "initContainerStatuses", "PodInitializing"),
+        &unready_pod("Pending", "containerStatuses", "ImagePullBackOff"),
+        &format!("the Pod has not started: {pulling}"),
+    );
+    check(
+        &unready_pod("Pending", "initContainerStatuses", "ImagePullBackOff"),
+        &format!("the Pod has not started: {pulling}"),
+    );
+    check(&unready_pod("Pending", "containerStatuses", "ContainerCreating"), "the Pod has not started");
+    check(
+        &unready_pod("Running", "containerStatuses", "ImagePullBackOff"),
+        &format!("the Pod is not ready: {pulling}"),
+    );
+    check(
+        &unready_pod("Running", "initContainerStatuses", "PodInitializing"),
         "the Pod is not ready: ContainersNotReady: unready: [web]",
     );
 }
 
+fn workload(kind: &str, rest: &str) -> String {
+    format!("{{apiVersion: apps/v1, kind: {kind}, {rest}}}")
+}
+
 #[test]
 fn other_workloads() {
-    let set = |kind: &str, rest: &str| format!("{{apiVersion: apps/v1, kind: {kind}, {rest}}}");
     check(
-        &set("StatefulSet", "status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}"),
+        &workload("StatefulSet", "status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}"),
         "0 of 1 Pods are ready",
     );
     check(
-        &set(
+        &workload(
             "StatefulSet",
             "status: {observedGeneration: 1, replicas: 1, readyReplicas: 1, currentReplicas: 1, \
              currentRevision: a, updateRevision: a}",
@@ -138,7 +158,7 @@ fn other_workloads() {
         "current",
     );
     check(
-        &set(
+        &workload(
             "StatefulSet",
             "status: {observedGeneration: 1, replicas: 1, readyReplicas: 1, currentReplicas: 1, \
              currentRevision: a, updateRevision: b}",
@@ -146,7 +166,7 @@ fn other_workloads() {
         "0 of 1 Pods are updated",
     );
     check(
-        &set(
+        &workload(
             "StatefulSet",
             "spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}, \
              status: {observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 1}",
@@ -154,19 +174,26 @@ fn other_workloads() {
         "current",
     );
     check(
-        &set("DaemonSet", "status: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberScheduled: 1}"),
+        &workload("DaemonSet", "status: {observedGeneration: 1, desiredNumberScheduled: 2, currentNumberScheduled: 1}"),
         "1 of 2 Pods are scheduled",
     );
-    check(&set("DaemonSet", "status: {observedGeneration: 1, desiredNumberScheduled: 0}"), "current");
+    check(&workload("DaemonSet", "status: {observedGeneration: 1, desiredNumberScheduled: 0}"), "current");
     check(
-        &set("ReplicaSet", "status: {observedGeneration: 1, fullyLabeledReplicas: 1, availableReplicas: 0}"),
+        &workload("ReplicaSet", "status: {observedGeneration: 1, fullyLabeledReplicas: 1, availableReplicas: 0}"),
         "0 of 1 Pods are available",
     );
 }
 
+fn pod(status: &str) -> String {
+    format!("{{apiVersion: v1, kind: Pod, status: {{{status}}}}}")
+}
+
+fn job(status: &str) -> String {
+    format!("{{apiVersion: batch/v1, kind: Job, status: {{{status}}}}}")
+}
+
 #[test]
 fn pods_and_jobs() {
-    let pod = |status: &str| format!("{{apiVersion: v1, kind: Pod, status: {{{status}}}}}");
     check(&pod(""), "the Pod has not started");
     check(
         &pod(
@@ -182,13 +209,19 @@ fn pods_and_jobs() {
     );
     check(&pod("phase: Succeeded"), "current");
     check(&pod("phase: Failed"), "failed: the Pod has failed");
-    let job = |status: &str| format!("{{apiVersion: batch/v1, kind: Job, status: {{{status}}}}}");
     check(&job(""), "the Job has not started");
     check(&job("startTime: '2026-01-01T00:00:00Z'"), "current");
     check(
         &job("conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded}]"),
         "failed: BackoffLimitExceeded",
     );
+}
+
+fn crd(conditions: &str) -> String {
+    format!(
+        "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
+         status: {{conditions: [{conditions}]}}}}"
+    )
 }
 
 #[test]
@@ -207,12 +240,6 @@ fn services_claims_and_definitions() {
     );
     check("{apiVersion: v1, kind: PersistentVolumeClaim}", "the claim is not bound to a volume");
     check("{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}", "current");
-    let crd = |conditions: &str| {
-        format!(
-            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
-             status: {{conditions: [{conditions}]}}}}"
-        )
-    };
     check(&crd(""), "the definition is not established yet");
     check(&crd("{type: Established, status: 'False', reason: Installing}"), "the definition is not established yet");
     check(&crd("{type: Established, status: 'True'}"), "current");

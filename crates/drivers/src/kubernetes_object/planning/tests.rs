@@ -122,9 +122,12 @@ fn moves(before: Json, manifest: Json) -> Vec<String> {
     replacing_paths(&prior, &value(before), &value(manifest), Some("shop")).iter().map(ToString::to_string).collect()
 }
 
+fn manifest(name: &str) -> Json {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
 #[test]
 fn another_kind_or_name_replaces_the_object() {
-    let manifest = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     assert!(moves(manifest("web-x2x4x"), manifest("web-x2x4x")).is_empty());
     assert_eq!(moves(manifest("web-x2x4x"), manifest("db")), ["manifest.metadata.name"]);
     let other = json!({"apiVersion": "x.io/v1", "kind": "Secret", "metadata": {"name": "web-x2x4x"}});
@@ -133,9 +136,12 @@ fn another_kind_or_name_replaces_the_object() {
     assert!(moves(manifest("web-x2x4x"), version).is_empty(), "every version shows the same object");
 }
 
+fn role(kind: &str, metadata: Json) -> Json {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata})
+}
+
 #[test]
 fn another_scope_replaces_the_object_with_or_without_a_namespace_in_the_manifest() {
-    let role = |kind: &str, metadata: Json| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata});
     let (bare, placed) = (json!({"name": "reader"}), json!({"name": "reader", "namespace": "shop"}));
     let (kind, namespace) = ("manifest.kind", "manifest.metadata.namespace");
     let scope = "object.metadata.namespace";
@@ -159,9 +165,12 @@ fn another_scope_replaces_the_object_with_or_without_a_namespace_in_the_manifest
     }
 }
 
+fn drawn(prefix: &str) -> Json {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}})
+}
+
 #[test]
 fn a_generated_name_is_kept_while_its_prefix_is_unchanged() {
-    let drawn = |prefix: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
     assert!(moves(drawn("web-"), drawn("web-")).is_empty());
     assert_eq!(moves(drawn("web-"), drawn("we")), ["manifest.metadata.generateName"]);
     assert!(moves(Json::Null, drawn("web-")).is_empty(), "an imported object that fits the prefix");

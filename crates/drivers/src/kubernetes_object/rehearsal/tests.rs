@@ -56,11 +56,11 @@ fn a_refusal_names_the_steps_that_may_resolve_it() {
     let target = Target::from_import_id("v1/ConfigMap/shop/site").unwrap();
     let resolved = |code: u16, message: &str| -> Vec<String> {
         let remedies = remedies(&ApiError::new(code, &json!({"message": message}), None), &target);
-        let shown = |remedy: &Remedy| match remedy {
+        let shown = remedies.iter().map(|remedy| match remedy {
             Remedy::Applied(part) => format!("applied {}", part.to_json()["manifest"]),
             Remedy::Removed(part) => format!("removed {}", part.to_json()),
-        };
-        remedies.iter().map(shown).collect()
+        });
+        shown.collect()
     };
     assert_eq!(
         resolved(404, "namespaces \"shop\" not found"),

@@ -12,7 +12,7 @@ use tfprovider::plugin::{DynamicValue, RawState};
 use tfprovider::schema::normalize;
 
 /// The state of a recorded object, with the private data of the provider.
-pub(super) struct PriorState {
+pub struct PriorState {
     pub state: Value,
     pub private: ObjectPrivate,
     pub identity: Option<DynamicValue>,
@@ -20,7 +20,7 @@ pub(super) struct PriorState {
 
 impl ObjectClient<'_> {
     /// The recorded state, upgraded to the current schema.
-    pub(super) async fn prior(&self, object: &RecordedObject) -> Result<PriorState, DriverError> {
+    pub async fn prior(&self, object: &RecordedObject) -> Result<PriorState, DriverError> {
         if i64::try_from(object.schema_version) != Ok(self.kind.schema.version.max(0)) {
             return self.upgrade_recorded(object).await;
         }
@@ -30,7 +30,7 @@ impl ObjectClient<'_> {
         Ok(PriorState { state, identity: self.recorded_identity(object, &private).await?, private })
     }
 
-    pub(super) async fn upgrade_recorded(&self, object: &RecordedObject) -> Result<PriorState, DriverError> {
+    pub async fn upgrade_recorded(&self, object: &RecordedObject) -> Result<PriorState, DriverError> {
         let version = i64::try_from(object.schema_version).unwrap_or(i64::MAX);
         self.require_no_newer(version, "the object was recorded")?;
         let private = ObjectPrivate::decode(&object.private)?;
@@ -41,12 +41,7 @@ impl ObjectClient<'_> {
     }
 
     /// Upgrades a state of the schema version `version` to the current schema.
-    pub(in crate::provider) async fn upgrade(
-        &self,
-        version: i64,
-        raw: RawState,
-        what: &str,
-    ) -> Result<Value, DriverError> {
+    pub async fn upgrade(&self, version: i64, raw: RawState, what: &str) -> Result<Value, DriverError> {
         let answer = self.client.upgrade_resource_state(&self.context.type_name, version, raw).await;
         let answer = answer.map_err(|error| diagnostics::call_error(&error))?;
         self.check_diagnostics(answer.diagnostics)?;
@@ -58,7 +53,7 @@ impl ObjectClient<'_> {
     }
 
     /// Rejects a state of a newer schema version.
-    pub(in crate::provider) fn require_no_newer(&self, version: i64, what: &str) -> Result<(), DriverError> {
+    pub fn require_no_newer(&self, version: i64, what: &str) -> Result<(), DriverError> {
         let present = self.kind.schema.version.max(0);
         if version <= present {
             return Ok(());
@@ -104,11 +99,7 @@ impl ObjectClient<'_> {
 
     /// Upgrades an identity of the schema version `version` to the current schema. `None` if the provider has no such
     /// call or returns none.
-    pub(in crate::provider) async fn upgrade_identity(
-        &self,
-        version: i64,
-        identity: String,
-    ) -> Result<Option<DynamicValue>, DriverError> {
+    pub async fn upgrade_identity(&self, version: i64, identity: String) -> Result<Option<DynamicValue>, DriverError> {
         let raw = RawState::new(identity);
         let answer = self.client.upgrade_resource_identity(&self.context.type_name, version, raw).await;
         let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };

@@ -33,12 +33,11 @@ const MAX_NAME: usize = 40;
 
 impl RunnerPods {
     /// Creates the Pod and the Secret with its keys.
-    pub(super) async fn create(
+    pub(crate) async fn create(
         self: &Arc<Self>,
         key: &PoolKey,
         request: &PodRequest,
     ) -> Result<(Arc<PodHost>, ControllerKeys), PluginError> {
-        let failed = |why: StartError| PluginError::Start { provider: request.launch.name.clone(), why };
         let creator = match &*request.runner.creator {
             "" => self.settings.default_account.clone(),
             _ => request.runner.creator.clone(),
@@ -49,24 +48,19 @@ impl RunnerPods {
             name: &name,
             controller: &self.settings.controller,
             configuration: &request.configuration,
-            image: self.settings.image.as_deref().ok_or_else(|| failed(StartError::Runner(NO_IMAGE.to_owned())))?,
+            image: self
+                .settings
+                .image
+                .as_deref()
+                .ok_or_else(|| request.start_error(StartError::Runner(NO_IMAGE.to_owned())))?,
             hash: &request.hash,
             creator: &creator,
             runner: &request.runner,
         };
-        self.refuse_own_account(&plan).map_err(failed)?;
+        self.refuse_own_account(&plan).map_err(|why| request.start_error(why))?;
         let caller = Caller::ServiceAccount { namespace: &key.namespace, name: &creator };
         let pods = format!("/api/v1/namespaces/{}/pods", key.namespace);
-        let attempt = |verb, kind: &str, resource: &str| ErrorContext {
-            verb,
-            object: format!("the {kind} {}/{name}", key.namespace),
-            resource: resource.to_owned(),
-            service_account: &creator,
-            namespace: &key.namespace,
-            object_namespace: key.namespace.to_string(),
-            sensitive: false,
-        };
-        let (runner_keys, keys) = generate_keys().map_err(failed)?;
+        let (runner_keys, keys) = generate_keys().map_err(|why| request.start_error(why))?;
         let created = self.post(caller, &pods, plan.pod()).await;
         let pod = match created {
             Ok(pod) => pod,
@@ -75,9 +69,9 @@ impl RunnerPods {
                 let namespace = &key.namespace;
                 let why =
                     format!("the namespace `{namespace}` is being deleted and accepts no Pods (hint: {LAST_WAY})");
-                return Err(failed(StartError::Runner(why)));
+                return Err(request.start_error(StartError::Runner(why)));
             }
-            Err(error) => return Err(failed(refused(&error, &attempt("create", "Pod", "pods")))),
+            Err(error) => return Err(request.start_error(refused(&error, &create_context(&plan, "Pod", "pods")))),
         };
         let host = Arc::new(PodHost {
             pods: Arc::clone(self),
@@ -89,7 +83,7 @@ impl RunnerPods {
         let secrets = format!("/api/v1/namespaces/{}/secrets", key.namespace);
         if let Err(error) = self.post(caller, &secrets, plan.secret(&host.uid, &runner_keys)).await {
             host.delete().await;
-            return Err(failed(refused(&error, &attempt("create", "Secret", "secrets"))));
+            return Err(request.start_error(refused(&error, &create_context(&plan, "Secret", "secrets"))));
         }
         tracing::info!(namespace = &*key.namespace, pod = name, provider = request.launch.name, "created a Pod");
         self.delete_others(caller, &pods).await;
@@ -104,10 +98,6 @@ impl RunnerPods {
         keys: &ControllerKeys,
         progress: &watch::Sender<StartState>,
     ) -> Result<(Client, BoxFuture<'static, ()>), PluginError> {
-        let failed = |why: String| PluginError::Start {
-            provider: request.launch.name.clone(),
-            why: StartError::Runner(format!("{} {why}", host.title())),
-        };
         let collection = host.collection();
         let place = ObjectRef { caller: host.caller(), collection: &collection, name: &host.name };
         let judge = &mut |pod: Option<&Json>| match pod_state::judge(host.own(pod)) {
@@ -118,11 +108,13 @@ impl RunnerPods {
             PodState::Running(address) => Some(Ok(address)),
             PodState::Ended(how) => Some(Err(how)),
         };
-        let found = self.server.get(&place, self.server.after(REQUEST_LIMIT)).await;
-        let found = found.map_err(|error| failed(format!("cannot be read: {}", line(&error))))?;
-        let forever = jiff::Timestamp::MAX;
-        let address = self.server.wait_for(&place, found, forever, judge).await;
-        let address = address.map_err(|error| failed(format!("cannot be read: {}", line(&error))))?.map_err(failed)?;
+        let address = match self.server.get(&place, self.server.after(REQUEST_LIMIT)).await {
+            Ok(pod) => self.server.wait_for(&place, pod, jiff::Timestamp::MAX, judge).await,
+            Err(error) => Err(error),
+        };
+        let address = address
+            .unwrap_or_else(|error| Err(format!("cannot be read: {}", line(&error))))
+            .map_err(|why| request.start_error(StartError::Runner(format!("{} {why}", host.title()))))?;
         progress.send_replace(StartState::Waiting(format!("{}: starting the provider", host.title())));
         let remote = RemoteStart {
             address: SocketAddr::new(address, PORT),
@@ -150,8 +142,8 @@ impl RunnerPods {
             Err(RequestError::Api(error)) if error.code == 409 => {
                 let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
                 let place = ObjectRef { caller, collection, name };
-                let found = self.server.get(&place, self.server.after(REQUEST_LIMIT)).await?;
-                found.ok_or(RequestError::Api(error))
+                let created = self.server.get(&place, self.server.after(REQUEST_LIMIT)).await?;
+                created.ok_or(RequestError::Api(error))
             }
             Err(error) => Err(error),
         }
@@ -196,15 +188,14 @@ impl RunnerPods {
                 if is_ours || !metadata["deletionTimestamp"].is_null() {
                     continue;
                 }
-                let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
-                let other = PodHost {
+                let host = PodHost {
                     pods: Arc::clone(self),
                     namespace: namespace.into(),
-                    name: text(&metadata["name"]),
-                    uid: text(&metadata["uid"]),
+                    name: metadata["name"].as_str().unwrap_or_default().to_owned(),
+                    uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
                     creator: creator.into(),
                 };
-                other.delete().await;
+                host.delete().await;
             }
             match page.next_page() {
                 Some(token) => next = format!("&continue={token}"),
@@ -219,6 +210,18 @@ const LAST_WAY: &str = "set `runner: {kind: InProcess}` in the ProviderConfig, i
 
 const NO_IMAGE: &str =
     "the controller does not know its image (hint: set the flag --runner-image to the image of the controller)";
+
+fn create_context<'a>(plan: &PodPlan<'a>, kind: &str, resource: &str) -> ErrorContext<'a> {
+    ErrorContext {
+        verb: "create",
+        object: format!("the {kind} {}/{}", plan.namespace, plan.name),
+        resource: resource.to_owned(),
+        service_account: plan.creator,
+        namespace: plan.namespace,
+        object_namespace: plan.namespace.to_owned(),
+        sensitive: false,
+    }
+}
 
 /// The error of a request, with the rights that it needs.
 fn refused(error: &RequestError, attempt: &ErrorContext<'_>) -> StartError {

@@ -6,20 +6,20 @@ use model::PodRunner;
 use tfprovider::plugin::remote::RunnerKeys;
 
 /// The port of the runner.
-pub(super) const PORT: u16 = 8443;
+pub const PORT: u16 = 8443;
 
 /// Selects the Pods of all runners.
-pub(super) const SELECTOR: &str = "app.kubernetes.io%2Fmanaged-by%3Dpurlin%2Capp.kubernetes.io%2Fcomponent%3Drunner";
+pub const SELECTOR: &str = "app.kubernetes.io%2Fmanaged-by%3Dpurlin%2Capp.kubernetes.io%2Fcomponent%3Drunner";
 
 /// The label with the process that the Pod belongs to.
-pub(super) const CONTROLLER: &str = "purlin.dev/controller";
+pub const CONTROLLER: &str = "purlin.dev/controller";
 
 /// How long a runner that is asked to end goes on for calls that run. Few calls take longer. The deletion of a namespace with
 /// such a Pod takes up to half as long, because Kubernetes looks again only then.
 const GRACE_SECONDS: u32 = 300;
 
 /// What a Pod is made from.
-pub(super) struct PodPlan<'a> {
+pub struct PodPlan<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     /// The process that the Pod belongs to.
@@ -35,12 +35,12 @@ pub(super) struct PodPlan<'a> {
 }
 
 /// The rights that the creator needs, as the rules of a Role.
-pub(super) const RULES: &str = "{apiGroups: [\"\"], resources: [pods], verbs: [create, delete, get, list, watch]} and \
+pub const RULES: &str = "{apiGroups: [\"\"], resources: [pods], verbs: [create, delete, get, list, watch]} and \
                                 {apiGroups: [\"\"], resources: [secrets], verbs: [create]}";
 
 impl PodPlan<'_> {
     /// The service account of the Pod.
-    pub(super) fn account(&self) -> &str {
+    pub fn account(&self) -> &str {
         self.runner.service_account.as_deref().unwrap_or(self.creator)
     }
 
@@ -57,15 +57,18 @@ impl PodPlan<'_> {
         })
     }
 
+    fn secret_variable(&self, name: &str, key: &str) -> Json {
+        json!({"name": name, "valueFrom": {"secretKeyRef": {"name": self.name, "key": key}}})
+    }
+
     /// The Pod satisfies the Pod Security Standard `restricted`. It gets nothing of the controller's environment.
-    pub(super) fn pod(&self) -> Json {
-        let key = |variable: &str, key: &str| json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": self.name, "key": key}}});
+    pub fn pod(&self) -> Json {
         let mut env = vec![
             json!({"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}),
             json!({"name": "HOME", "value": "/tmp"}),
-            key("PURLIN_RUNNER_CERTIFICATE", "tls.crt"),
-            key("PURLIN_RUNNER_KEY", "tls.key"),
-            key("PURLIN_RUNNER_CLIENT", "client.crt"),
+            self.secret_variable("PURLIN_RUNNER_CERTIFICATE", "tls.crt"),
+            self.secret_variable("PURLIN_RUNNER_KEY", "tls.key"),
+            self.secret_variable("PURLIN_RUNNER_CLIENT", "client.crt"),
         ];
         env.extend(self.runner.environment.iter().map(|(name, value)| json!({"name": name, "value": value})));
         let mut container = json!({
@@ -110,7 +113,7 @@ impl PodPlan<'_> {
     }
 
     /// The keys of the runner, which are deleted with its Pod.
-    pub(super) fn secret(&self, pod_uid: &str, keys: &RunnerKeys) -> Json {
+    pub fn secret(&self, pod_uid: &str, keys: &RunnerKeys) -> Json {
         let mut metadata = self.metadata();
         metadata["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Pod", "name": self.name, "uid": pod_uid}]);
         json!({

@@ -24,36 +24,36 @@ const UNSEEN_END: Duration = LOST_AFTER.saturating_mul(3);
 const GRACE_SECONDS: u32 = 1;
 
 /// A created Pod.
-pub(super) struct PodHost {
-    pub(super) pods: Arc<RunnerPods>,
-    pub(super) namespace: Arc<str>,
-    pub(super) name: String,
-    pub(super) uid: String,
+pub struct PodHost {
+    pub pods: Arc<RunnerPods>,
+    pub namespace: Arc<str>,
+    pub name: String,
+    pub uid: String,
     /// The service account that created it.
-    pub(super) creator: Arc<str>,
+    pub creator: Arc<str>,
 }
 
 impl PodHost {
-    pub(super) fn caller(&self) -> Caller<'_> {
+    pub fn caller(&self) -> Caller<'_> {
         Caller::ServiceAccount { namespace: &self.namespace, name: &self.creator }
     }
 
-    pub(super) fn collection(&self) -> String {
+    pub fn collection(&self) -> String {
         format!("/api/v1/namespaces/{}/pods", self.namespace)
     }
 
     /// The Pod in messages.
-    pub(super) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         format!("the Pod {}/{}", self.namespace, self.name)
     }
 
     /// Another Pod with the same name is not this one.
-    pub(super) fn own<'a>(&self, pod: Option<&'a Json>) -> Option<&'a Json> {
+    pub fn own<'a>(&self, pod: Option<&'a Json>) -> Option<&'a Json> {
         pod.filter(|pod| pod["metadata"]["uid"] == *self.uid)
     }
 
     /// Deletes the Pod. A failure is logged: a runner without its controller ends by itself.
-    pub(super) async fn delete(&self) {
+    pub async fn delete(&self) {
         let request = Call {
             method: Method::DELETE,
             path: format!("{}/{}", self.collection(), self.name),
@@ -80,13 +80,13 @@ impl PodHost {
         let until = self.pods.server.after(UNSEEN_END);
         let collection = self.collection();
         let place = ObjectRef { caller: self.caller(), collection: &collection, name: &self.name };
-        let found = self.pods.server.get(&place, self.pods.server.after(REQUEST_LIMIT)).await;
-        let how = found.as_ref().ok().and_then(|pod| match pod_state::judge(self.own(pod.as_ref())) {
+        let pod = self.pods.server.get(&place, self.pods.server.after(REQUEST_LIMIT)).await;
+        let how = pod.as_ref().ok().and_then(|pod| match pod_state::judge(self.own(pod.as_ref())) {
             PodState::Ended(how) => Some(how),
             PodState::Waiting(_) | PodState::Running(_) => None,
         });
         self.delete().await;
-        let start = found.ok().flatten().or_else(|| Some(json!({"metadata": {"uid": self.uid}})));
+        let start = pod.ok().flatten().or_else(|| Some(json!({"metadata": {"uid": self.uid}})));
         let has_ended = &mut |pod: Option<&Json>| match self.own(pod) {
             None => Some("was deleted".to_owned()),
             Some(pod) => pod_state::ended(pod),

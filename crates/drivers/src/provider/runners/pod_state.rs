@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::Value as Json;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum PodState {
+pub enum PodState {
     /// What it waits for.
     Waiting(String),
     Running(IpAddr),
@@ -14,7 +14,7 @@ pub(super) enum PodState {
 }
 
 /// `pod`: `None` if it does not exist.
-pub(super) fn judge(pod: Option<&Json>) -> PodState {
+pub fn judge(pod: Option<&Json>) -> PodState {
     let Some(pod) = pod else { return PodState::Ended("was deleted".to_owned()) };
     if let Some(how) = ended(pod) {
         return PodState::Ended(how);
@@ -32,23 +32,30 @@ pub(super) fn judge(pod: Option<&Json>) -> PodState {
 }
 
 /// How a Pod ended, whose containers no longer run; `None` if they may run.
-pub(super) fn ended(pod: &Json) -> Option<String> {
+pub fn ended(pod: &Json) -> Option<String> {
     let status = &pod["status"];
     let phase = status["phase"].as_str().unwrap_or_default();
     if !matches!(phase, "Failed" | "Succeeded") {
         return None;
     }
-    let reason = |value: &Json| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let terminated = &status["containerStatuses"][0]["state"]["terminated"];
-    let own = reason(&status["reason"]).map(|why| with_message(why, &status["message"]));
-    let of_container = || {
-        let code = terminated["exitCode"].as_i64().filter(|code| *code != 0);
-        let why = reason(&terminated["reason"])?;
-        let why = code.map_or_else(|| why.clone(), |code| format!("{why}, exit code {code}"));
-        Some(with_message(why, &terminated["message"]))
-    };
-    let why = own.or_else(of_container).unwrap_or_else(|| phase.to_owned());
+    let why = reason(status)
+        .map(|why| with_message(why, &status["message"]))
+        .or_else(|| container_end(&status["containerStatuses"][0]["state"]["terminated"]))
+        .unwrap_or_else(|| phase.to_owned());
     Some(format!("ended ({why})"))
+}
+
+fn container_end(terminated: &Json) -> Option<String> {
+    let reason = reason(terminated)?;
+    let why = match terminated["exitCode"].as_i64() {
+        None | Some(0) => reason,
+        Some(code) => format!("{reason}, exit code {code}"),
+    };
+    Some(with_message(why, &terminated["message"]))
+}
+
+fn reason(state: &Json) -> Option<String> {
+    state["reason"].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// Why the Pod does not run yet.
@@ -85,9 +92,12 @@ mod tests {
         assert_eq!(judge(Some(&json!({"metadata": {}, "status": status}))), expected);
     }
 
+    fn waits(text: &str) -> PodState {
+        PodState::Waiting(text.to_owned())
+    }
+
     #[test]
     fn a_pod_that_does_not_run_says_why() {
-        let waits = |text: &str| PodState::Waiting(text.to_owned());
         check(json!({}), waits("Pending"));
         let unschedulable = json!({
             "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes\nare available",
@@ -108,18 +118,21 @@ mod tests {
         check(json!({"phase": "Running", "podIP": "10.0.0.7"}), PodState::Waiting("Pending".to_owned()));
     }
 
+    fn ends(text: &str) -> PodState {
+        PodState::Ended(text.to_owned())
+    }
+
     #[test]
     fn a_pod_that_has_ended_says_how() {
-        let ended = |text: &str| PodState::Ended(text.to_owned());
-        assert_eq!(judge(None), ended("was deleted"));
+        assert_eq!(judge(None), ends("was deleted"));
         let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {}});
-        assert_eq!(judge(Some(&deleted)), ended("was deleted"));
+        assert_eq!(judge(Some(&deleted)), ends("was deleted"));
         check(
             json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
-            ended("ended (Evicted: low on memory)"),
+            ends("ended (Evicted: low on memory)"),
         );
         let killed = json!([{"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]);
-        check(json!({"phase": "Failed", "containerStatuses": killed}), ended("ended (OOMKilled, exit code 137)"));
-        check(json!({"phase": "Succeeded"}), ended("ended (Succeeded)"));
+        check(json!({"phase": "Failed", "containerStatuses": killed}), ends("ended (OOMKilled, exit code 137)"));
+        check(json!({"phase": "Succeeded"}), ends("ended (Succeeded)"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cty::{Type, Value};
 
-use super::convert::{Converter, Problem, Source, kind_of};
+use super::convert::{Converter, Source, kind_of};
 use model::{Diagnostic, Diagnostics, Reason, Segment};
 use tfprovider::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Shape};
 
@@ -41,13 +41,13 @@ pub fn convert(ty: &Type, value: &model::Value) -> (Value, Diagnostics) {
 }
 
 fn diagnostics(converter: Converter<'_>) -> Diagnostics {
-    let diagnostic = |problem: Problem| {
+    let diagnostics = converter.problems.into_iter().map(|problem| {
         let mut error = Diagnostic::general(Reason::InvalidConfig, problem.what);
         error.path = Some(problem.path).filter(|path| !path.0.is_empty());
         error.hint = problem.hint;
         error
-    };
-    converter.problems.into_iter().map(diagnostic).collect()
+    });
+    diagnostics.collect()
 }
 
 fn convert_block(converter: &mut Converter<'_>, block: &Block, config: &model::Value) -> Value {
@@ -109,11 +109,16 @@ fn convert_nested_type(converter: &mut Converter<'_>, nested: &NestedType, confi
     if *config == model::Value::Unknown {
         return Value::DYNAMIC;
     }
-    let object = |converter: &mut Converter<'_>, config: &model::Value| convert_object(converter, nested, config);
     match nested.nesting {
-        Nesting::Single | Nesting::Group => object(converter, config),
-        Nesting::List | Nesting::Set => items(&nested.ty(), objects(converter, config, object)),
-        Nesting::Map => entries(&nested.ty(), keyed_objects(converter, config, object)),
+        Nesting::Single | Nesting::Group => convert_object(converter, nested, config),
+        Nesting::List | Nesting::Set => {
+            let objects = objects(converter, config, |converter, item| convert_object(converter, nested, item));
+            items(&nested.ty(), objects)
+        }
+        Nesting::Map => {
+            let objects = keyed_objects(converter, config, |converter, item| convert_object(converter, nested, item));
+            entries(&nested.ty(), objects)
+        }
     }
 }
 
@@ -141,15 +146,20 @@ fn convert_nested_block(converter: &mut Converter<'_>, nested: &NestedBlock, con
         model::Value::Null => Some(0),
         _ => None,
     };
-    let inner = |converter: &mut Converter<'_>, config: &model::Value| convert_block(converter, block, config);
     let value = match (nested.nesting, config) {
         (Nesting::Single, model::Value::Null) if nested.min_items > 0 => {
             return converter.problem("is required, but not set", None);
         }
         (_, model::Value::Null) => nested.empty(),
-        (Nesting::Single | Nesting::Group, config) => inner(converter, config),
-        (Nesting::List | Nesting::Set, config) => items(&nested.ty(), objects(converter, config, inner)),
-        (Nesting::Map, config) => entries(&nested.ty(), keyed_objects(converter, config, inner)),
+        (Nesting::Single | Nesting::Group, config) => convert_block(converter, block, config),
+        (Nesting::List | Nesting::Set, config) => {
+            let blocks = objects(converter, config, |converter, item| convert_block(converter, block, item));
+            items(&nested.ty(), blocks)
+        }
+        (Nesting::Map, config) => {
+            let blocks = keyed_objects(converter, config, |converter, item| convert_block(converter, block, item));
+            entries(&nested.ty(), blocks)
+        }
     };
     let counted = matches!(nested.nesting, Nesting::List | Nesting::Set);
     match (nested.min_items, nested.max_items, count.filter(|_| counted)) {
@@ -184,8 +194,8 @@ fn objects(
     convert: impl Fn(&mut Converter<'_>, &model::Value) -> Value,
 ) -> Option<Vec<Value>> {
     let model::Value::List(items) = config else {
-        let one = matches!(config, model::Value::Map(_));
-        let hint = one.then(|| "write it as a list with one element".to_owned());
+        let is_element = matches!(config, model::Value::Map(_));
+        let hint = is_element.then(|| "write it as a list with one element".to_owned());
         converter.problem(format!("must be a list of objects, not {}", kind_of(config)), hint);
         return None;
     };

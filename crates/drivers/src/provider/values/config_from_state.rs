@@ -27,21 +27,21 @@ pub enum ArgumentSelection {
 /// Returns the configuration of a state, both as model values. Sensitive marks are preserved.
 pub fn config_from_state(block: &Block, state: &Value, selection: ArgumentSelection) -> Value {
     // The `id` is assigned on creation, although older providers allow setting it.
-    let mut found = of_block(block, state, selection);
+    let mut arguments = of_block(block, state, selection);
     let computed_id = block.attributes().get("id").is_some_and(|id| id.computed && !id.required);
     if computed_id {
-        found.remove("id");
+        arguments.remove("id");
     }
-    Value::Map(found.into())
+    Value::Map(arguments.into())
 }
 
 fn of_block(block: &Block, state: &Value, selection: ArgumentSelection) -> BTreeMap<Arc<str>, Value> {
-    let mut found = of_attributes(block.attributes(), state, selection);
+    let mut arguments = of_attributes(block.attributes(), state, selection);
     for (name, nested) in block.blocks() {
         let Some(value) = state.get(name).and_then(|value| of_nested_block(nested, value, selection)) else { continue };
-        found.insert(name.clone(), value);
+        arguments.insert(name.clone(), value);
     }
-    found
+    arguments
 }
 
 fn of_attributes(
@@ -49,25 +49,25 @@ fn of_attributes(
     state: &Value,
     selection: ArgumentSelection,
 ) -> BTreeMap<Arc<str>, Value> {
-    let found = attributes.iter().filter_map(|(name, attribute)| {
+    let arguments = attributes.iter().filter_map(|(name, attribute)| {
         let value = state.get(name).filter(|value| is_taken(attribute, value, selection))?;
         Some((name.clone(), of_attribute(attribute, value, selection)))
     });
-    found.collect()
+    arguments.collect()
 }
 
 fn is_taken(attribute: &Attribute, value: &Value, selection: ArgumentSelection) -> bool {
-    let own = attribute.required;
+    let required = attribute.required;
     let set = !matches!(value.unmarked(), Value::Null | Value::Unknown);
     // A manifest cannot express the type of a dynamic value that the provider computed.
     let inexpressible = attribute.computed && attribute.ty().has_dynamic();
     attribute.is_settable()
         && !attribute.write_only
         && set
-        && (own || !inexpressible)
-        && (own
+        && (required || !inexpressible)
+        && (required
             || !(attribute.computed && (attribute.deprecated.is_some() || selection == ArgumentSelection::NotComputed)))
-        && (own || selection == ArgumentSelection::All || !is_empty(value))
+        && (required || selection == ArgumentSelection::All || !is_empty(value))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -95,10 +95,11 @@ fn of_object(nested: &NestedType, value: &Value, selection: ArgumentSelection) -
 }
 
 fn of_nested_block(nested: &NestedBlock, value: &Value, selection: ArgumentSelection) -> Option<Value> {
-    let inner = |item: &Value| Value::Map(of_block(&nested.block, item, selection).into());
-    let found = of_objects(nested.nesting, value.unmarked(), &inner);
+    let blocks = of_objects(nested.nesting, value.unmarked(), &|item| {
+        Value::Map(of_block(&nested.block, item, selection).into())
+    });
     // A block that was not configured is empty, or an object without values.
-    Some(found).filter(|found| nested.min_items > 0 || !is_empty(found))
+    Some(blocks).filter(|blocks| nested.min_items > 0 || !is_empty(blocks))
 }
 
 fn of_objects(nesting: Nesting, value: &Value, inner: &dyn Fn(&Value) -> Value) -> Value {

@@ -14,7 +14,7 @@ use model::{Path, Segment};
 
 /// A problem in a value. The path starts at the value that is converted.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub struct Problem {
     pub path: Path,
     pub what: String,
     pub hint: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Problem {
 
 /// The origin of a value.
 #[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
+pub enum Source<'a> {
     /// A user's configuration: a missing or unsupported attribute is a problem.
     Config,
     /// A configuration that has been validated. At ignored paths it has the values of the object, including those that
@@ -33,7 +33,7 @@ pub(super) enum Source<'a> {
 }
 
 /// Converts values and collects all problems. A value with a problem becomes null.
-pub(super) struct Converter<'a> {
+pub struct Converter<'a> {
     from: Source<'a>,
     at: Vec<Segment>,
     pub problems: Vec<Problem>,
@@ -192,8 +192,8 @@ impl<'a> Converter<'a> {
     }
 
     fn type_mismatch(&mut self, ty: &Type, value: &model::Value) -> Value {
-        let one = matches!(ty, Type::List(_) | Type::Set(_)) && !matches!(value, model::Value::List(_));
-        let hint = one.then(|| "write it as a list with one element".to_owned());
+        let is_element = matches!(ty, Type::List(_) | Type::Set(_)) && !matches!(value, model::Value::List(_));
+        let hint = is_element.then(|| "write it as a list with one element".to_owned());
         self.problem(format!("must be {}, not {}", type_kind(ty), kind_of(value)), hint)
     }
 }
@@ -212,7 +212,7 @@ fn normalized(string: &Arc<str>) -> Arc<str> {
 }
 
 /// The kind of a value for messages, which must not reveal the value itself.
-pub(super) fn kind_of(value: &model::Value) -> &'static str {
+pub fn kind_of(value: &model::Value) -> &'static str {
     match value {
         model::Value::Null => "null",
         model::Value::Unknown => "unknown",

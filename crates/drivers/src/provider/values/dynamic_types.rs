@@ -42,7 +42,7 @@ impl DynamicTypes {
         self.0.is_empty()
     }
 
-    pub(super) fn at(&self, path: &[Segment]) -> Option<&Type> {
+    pub(crate) fn at(&self, path: &[Segment]) -> Option<&Type> {
         if self.0.is_empty() { None } else { self.0.get(&Path(path.to_vec())) }
     }
 
@@ -62,16 +62,19 @@ impl DynamicTypes {
     pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
         let pairs: Vec<(Vec<Json>, Json)> =
             serde_json::from_slice(bytes).map_err(|error| Error::new(error.to_string()))?;
-        let read = |(path, ty): (Vec<Json>, Json)| {
-            let segments = path.into_iter().map(|segment| match segment {
-                Json::String(name) => Ok(Segment::Name(name.into())),
-                Json::Number(index) => index.as_u64().map(|index| Segment::Index(index as usize)).ok_or(()),
-                _ => Err(()),
-            });
-            let segments: Result<Vec<_>, ()> = segments.collect();
-            let path = segments.map_err(|()| Error::new("a path is malformed".to_owned()))?;
-            Ok((Path(path), Type::from_json(ty.to_string().as_bytes())?))
-        };
-        pairs.into_iter().map(read).collect::<Result<_, _>>().map(Self)
+        let types = pairs.into_iter().map(|(path, ty)| {
+            let path = read_path(path).ok_or_else(|| Error::new("a path is malformed"))?;
+            Ok((path, Type::from_json(ty.to_string().as_bytes())?))
+        });
+        types.collect::<Result<_, _>>().map(Self)
     }
+}
+
+fn read_path(segments: Vec<Json>) -> Option<Path> {
+    let segments = segments.into_iter().map(|segment| match segment {
+        Json::String(name) => Some(Segment::Name(name.into())),
+        Json::Number(index) => index.as_u64().map(|index| Segment::Index(index as usize)),
+        _ => None,
+    });
+    segments.collect::<Option<_>>().map(Path)
 }

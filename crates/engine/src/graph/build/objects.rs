@@ -8,36 +8,36 @@ use indexmap::IndexMap;
 use super::super::ordering::{Deposed, Object, Part, Presence, StepRef};
 use super::removal_operation;
 use crate::load::Config;
-use crate::plan::{Plan, RunningStep};
+use crate::plan::{Plan, PlannedObject, RunningStep};
 use model::{Action, Address, Change, ChangeCause, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Step};
 
 /// All objects of a plan. The number of an object is its position in address order. Families on which an object depends
 /// as a whole follow after the objects.
 #[derive(Debug, Default)]
-pub(super) struct ObjectTable<'a> {
+pub struct ObjectTable<'a> {
     names: Vec<&'a Address>,
     numbers: IndexMap<&'a Address, u32>,
     families: Vec<Address>,
     family_numbers: BTreeMap<&'a str, u32>,
     /// The input of `ordering`.
-    pub(super) objects: Vec<Object>,
-    pub(super) steps: Vec<ObjectSteps<'a>>,
+    pub objects: Vec<Object>,
+    pub steps: Vec<ObjectSteps<'a>>,
     /// The version of each record; 0 without a record.
-    pub(super) versions: Vec<u64>,
+    pub versions: Vec<u64>,
     /// Whether an object is recorded or being created.
     recorded: Vec<bool>,
 }
 
 /// The operations of the steps of an object.
 #[derive(Clone, Debug)]
-pub(super) struct ObjectSteps<'a> {
-    pub(super) apply: Operation,
-    pub(super) remove: Operation,
-    pub(super) replaces: bool,
+pub struct ObjectSteps<'a> {
+    pub apply: Operation,
+    pub remove: Operation,
+    pub replaces: bool,
     /// The object that requires this one to be create-before-destroy.
-    pub(super) required_by: Option<&'a Address>,
+    pub required_by: Option<&'a Address>,
     /// In the same order as in [`Object`].
-    pub(super) deposed: Vec<(DeposedKey, Operation)>,
+    pub deposed: Vec<(DeposedKey, Operation)>,
 }
 
 impl Default for ObjectSteps<'_> {
@@ -49,13 +49,14 @@ impl Default for ObjectSteps<'_> {
 
 impl<'a> ObjectTable<'a> {
     /// Adds the objects of the configuration and of the changes.
-    pub(super) fn resources(config: &'a Config, plan: &'a Plan) -> Self {
-        let names = config.instances.keys().chain(plan.changes.iter().map(|change| &change.address));
+    pub fn resources(config: &'a Config, plan: &'a Plan) -> Self {
+        let changed = plan.objects.iter().filter(|(_, object)| object.changes().next().is_some());
+        let names = config.instances.keys().chain(changed.map(|(address, _)| address));
         Self { names: names.collect(), ..Self::default() }
     }
 
     /// Adds the recorded objects, which include orphans. Then all objects have their numbers.
-    pub(super) fn orphans(&mut self, recorded: &'a Recorded) {
+    pub fn orphans(&mut self, recorded: &'a Recorded) {
         self.names.extend(recorded.keys());
         // Each source is sorted already, which makes a stable sort fast.
         self.names.sort();
@@ -68,13 +69,13 @@ impl<'a> ObjectTable<'a> {
     }
 
     /// Returns the address of an object or of a family.
-    pub(super) fn name(&self, at: u32) -> &Address {
+    pub fn name(&self, at: u32) -> &Address {
         let at = at as usize;
         if at < self.names.len() { self.names[at] } else { &self.families[at - self.names.len()] }
     }
 
     /// Returns the families on which an object, its record or one of its deposed objects depends as a whole.
-    pub(super) fn named_families(&self, at: u32) -> Box<[Arc<str>]> {
+    pub fn named_families(&self, at: u32) -> Box<[Arc<str>]> {
         let object = &self.objects[at as usize];
         let deposed = object.deposed.iter().flat_map(|deposed| &deposed.used);
         let named = object.wants.iter().chain(&object.used).chain(deposed);
@@ -87,41 +88,37 @@ impl<'a> ObjectTable<'a> {
     }
 
     /// Adds the changes, the desired objects and the effective lifecycle.
-    pub(super) fn join_changes(&mut self, plan: &'a Plan) {
+    pub fn join_changes(&mut self, plan: &'a Plan) {
         let mut row = SortedLookup::default();
-        for (address, lifecycle) in &plan.lifecycle {
-            if let Some(at) = row.number(&self.names, address) {
+        for (address, planned) in &plan.objects {
+            let Some(at) = row.number(&self.names, address) else { continue };
+            if let Some(lifecycle) = &planned.lifecycle {
                 self.objects[at].create_before_destroy = lifecycle.create_before_destroy;
                 self.steps[at].required_by = lifecycle.forced_by.last();
             }
-        }
-        let mut row = SortedLookup::default();
-        for address in plan.dependencies.keys() {
-            if let Some(at) = row.number(&self.names, address) {
-                self.objects[at].wanted = true;
+            self.objects[at].wanted |= planned.dependencies.is_some();
+            if let Some(change) = &planned.change {
+                self.join_change(at, change, planned);
             }
-        }
-        let mut row = SortedLookup::default();
-        for change in &plan.changes {
-            if let Some(at) = row.number(&self.names, &change.address) {
-                self.join_change(at, change, plan);
+            for change in &planned.deposed {
+                self.join_deposed(at, change);
             }
         }
     }
 
-    fn join_change(&mut self, at: usize, change: &Change, plan: &Plan) {
-        let (object, steps) = (&mut self.objects[at], &mut self.steps[at]);
-        if let Some(key) = change.deposed {
-            if matches!(change.action, Action::Destroy | Action::Forget) {
-                let operation = removal_operation(change.forget || change.action == Action::Forget);
-                steps.deposed.push((key, operation));
-                object.deposed.push(Deposed { remove: Presence::Planned, used: Vec::new() });
-            }
-            return;
+    fn join_deposed(&mut self, at: usize, change: &Change) {
+        if let (Some(key), Action::Destroy | Action::Forget) = (change.deposed, change.action) {
+            let operation = removal_operation(change.forget || change.action == Action::Forget);
+            self.steps[at].deposed.push((key, operation));
+            self.objects[at].deposed.push(Deposed { remove: Presence::Planned, used: Vec::new() });
         }
+    }
+
+    fn join_change(&mut self, at: usize, change: &Change, planned: &PlannedObject) {
+        let (object, steps) = (&mut self.objects[at], &mut self.steps[at]);
         if change.order == Some(ReplaceOrder::CreateFirst) && !object.create_before_destroy {
             // Without an effective lifecycle, the order of the change is used.
-            object.create_before_destroy = !plan.lifecycle.contains_key(&change.address);
+            object.create_before_destroy = planned.lifecycle.is_none();
         }
         // `join_running` adds the running step itself.
         if change.because == Some(ChangeCause::Running) {
@@ -129,7 +126,7 @@ impl<'a> ObjectTable<'a> {
         }
         match change.action {
             // Only the record changes, which has no order.
-            Action::Blocked if plan.prepared.contains_key(&change.address) => {
+            Action::Blocked if planned.prepared.is_some() => {
                 (object.apply, steps.apply) = (Presence::Detached, Operation::Record);
             }
             Action::NoOp | Action::Blocked => {}
@@ -162,9 +159,9 @@ impl<'a> ObjectTable<'a> {
     }
 
     /// Adds desired dependencies: references in expressions and `dependsOn`.
-    pub(super) fn references(&mut self, plan: &'a Plan) {
+    pub fn references(&mut self, plan: &'a Plan) {
         let mut row = SortedLookup::default();
-        for (address, dependencies) in &plan.dependencies {
+        for (address, dependencies) in plan.dependencies() {
             if let Some(at) = row.number(&self.names, address) {
                 let wants = dependencies.iter().filter_map(|to| self.wanted_number(to)).collect();
                 self.objects[at].wants = wants;
@@ -177,16 +174,16 @@ impl<'a> ObjectTable<'a> {
     }
 
     /// Adds the objects whose steps may let the change of another object succeed.
-    pub(super) fn remedies(&mut self, plan: &Plan) {
-        for (address, remedies) in &plan.remedies {
+    pub fn remedies(&mut self, plan: &Plan) {
+        for (address, planned) in plan.objects.iter().filter(|(_, planned)| !planned.remedies.is_empty()) {
             let Some(at) = self.number(address) else { continue };
-            self.objects[at as usize].remedies = remedies.iter().filter_map(|to| self.number(to)).collect();
+            self.objects[at as usize].remedies = planned.remedies.iter().filter_map(|to| self.number(to)).collect();
         }
     }
 
     /// Adds recorded dependencies of current and deposed objects. An object that is being created has the dependencies
     /// with which it will be recorded.
-    pub(super) fn join_records(&mut self, recorded: &'a Recorded, running: &'a [RunningStep]) {
+    pub fn join_records(&mut self, recorded: &'a Recorded, running: &'a [RunningStep]) {
         let mut row = SortedLookup::default();
         for (address, stored) in recorded {
             if let Some(at) = row.number(&self.names, address) {
@@ -194,9 +191,10 @@ impl<'a> ObjectTable<'a> {
                 self.versions[at] = stored.version.0;
             }
         }
-        let made = |step: &'a RunningStep| Some((&step.step.address, step.recorded.as_ref()?));
-        for (address, _) in running.iter().filter_map(made) {
-            self.numbers.get(address).into_iter().for_each(|&at| self.recorded[at as usize] = true);
+        for step in running.iter().filter(|step| step.recorded.is_some()) {
+            if let Some(&at) = self.numbers.get(&step.step.address) {
+                self.recorded[at as usize] = true;
+            }
         }
         let mut row = SortedLookup::default();
         for (address, stored) in recorded {
@@ -210,9 +208,9 @@ impl<'a> ObjectTable<'a> {
                 }
             }
         }
-        for (address, made) in running.iter().filter_map(made) {
-            let Some(at) = self.number(address) else { continue };
-            let used = self.used_numbers(&made.dependencies);
+        for step in running {
+            let (Some(at), Some(object)) = (self.number(&step.step.address), &step.recorded) else { continue };
+            let used = self.used_numbers(&object.dependencies);
             self.objects[at as usize].used.extend(used);
         }
     }
@@ -268,7 +266,7 @@ impl<'a> ObjectTable<'a> {
 
     /// Adds running steps. Returns those whose object has the same kind of step in the plan too. A running destroy is
     /// the planned one, because an object is destroyed only once.
-    pub(super) fn join_running(&mut self, running: &[RunningStep]) -> Vec<(u32, Step)> {
+    pub fn join_running(&mut self, running: &[RunningStep]) -> Vec<(u32, Step)> {
         let mut again = Vec::new();
         for RunningStep { step, .. } in running {
             let Some(at) = self.number(&step.address) else { continue };
@@ -298,7 +296,7 @@ impl<'a> ObjectTable<'a> {
         again
     }
 
-    pub(super) fn step(&self, of: StepRef) -> Step {
+    pub fn step(&self, of: StepRef) -> Step {
         let steps = &self.steps[of.object as usize];
         let (operation, deposed, replaces) = match of.part {
             Part::Apply => (steps.apply, None, steps.replaces),
@@ -311,7 +309,7 @@ impl<'a> ObjectTable<'a> {
         Step { address: self.name(of.object).clone(), deposed, operation, replaces }
     }
 
-    pub(super) fn is_running(&self, of: StepRef) -> bool {
+    pub fn is_running(&self, of: StepRef) -> bool {
         let object = &self.objects[of.object as usize];
         let presence = match of.part {
             Part::Apply => object.apply,

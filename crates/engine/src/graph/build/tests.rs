@@ -52,7 +52,7 @@ fn unchanged_objects_connect_their_dependents_and_dependencies() {
 #[test]
 fn a_part_of_a_graph_has_no_steps_of_other_components() {
     let mut situation = fixture("a: replace\n b: replace");
-    situation.plan.remedies = [("a".parse().unwrap(), vec!["b".parse().unwrap()])].into();
+    situation.plan.objects.entry("a".parse().unwrap()).or_default().remedies = vec!["b".parse().unwrap()];
     let (whole, _) = situation.graph_with_running(&[]);
     let names = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
     assert_eq!(text(&whole.subgraph(&names(&["a", "b"]))), text(&whole));

@@ -4,31 +4,31 @@ use super::topology::{Adjacency, NONE};
 use super::{Edge, EdgeReason};
 
 #[derive(Clone, Debug)]
-pub(super) struct GraphBuilder {
+pub struct GraphBuilder {
     steps: u32,
     nodes: u32,
-    pub(super) edges: Vec<Edge>,
+    pub edges: Vec<Edge>,
     /// The number of objects visited by searches.
-    pub(super) visits: usize,
+    pub visits: usize,
 }
 
 impl GraphBuilder {
-    pub(super) fn new(steps: usize) -> Self {
+    pub fn new(steps: usize) -> Self {
         Self { steps: steps as u32, nodes: steps as u32, edges: Vec::new(), visits: 0 }
     }
 
     /// Returns the number of nodes.
-    pub(super) fn nodes(&self) -> usize {
+    pub fn nodes(&self) -> usize {
         self.nodes as usize
     }
 
     /// Whether a node is a step and not a junction.
-    pub(super) fn is_step(&self, node: u32) -> bool {
+    pub fn is_step(&self, node: u32) -> bool {
         node < self.steps
     }
 
     /// Adds an edge, unless one of its ends is `NONE`.
-    pub(super) fn wait(&mut self, from: u32, to: u32, reason: EdgeReason, indirect: bool) {
+    pub fn wait(&mut self, from: u32, to: u32, reason: EdgeReason, indirect: bool) {
         if from != NONE && to != NONE {
             self.edges.push(Edge { from, to, reason, indirect });
         }
@@ -38,7 +38,7 @@ impl GraphBuilder {
     /// nodes of earlier objects, which are passed to it. No node results in `NONE`, a single node in the node itself,
     /// and several nodes in a junction.
     #[expect(single_use_lifetimes, reason = "an anonymous lifetime is not allowed in `impl Trait` here")]
-    pub(super) fn chain<'o>(
+    pub fn chain<'o>(
         &mut self,
         order: impl Iterator<Item = &'o u32>,
         count: usize,
@@ -58,8 +58,12 @@ impl GraphBuilder {
                 several => {
                     let junction = self.nodes;
                     self.nodes += 1;
-                    let onward = |&to| Edge { from: junction, to, reason: EdgeReason::Junction, indirect: true };
-                    self.edges.extend(several.iter().map(onward));
+                    self.edges.extend(several.iter().map(|&to| Edge {
+                        from: junction,
+                        to,
+                        reason: EdgeReason::Junction,
+                        indirect: true,
+                    }));
                     junction
                 }
             };
@@ -67,18 +71,18 @@ impl GraphBuilder {
         chain
     }
 
-    pub(super) fn adjacency(&self) -> Adjacency {
+    pub fn adjacency(&self) -> Adjacency {
         Adjacency::new(self.nodes(), self.edges.iter().map(|edge| (edge.from, edge.to)))
     }
 
     /// Returns the strongly connected components with a cycle.
-    pub(super) fn cycles(&self) -> Vec<Vec<u32>> {
+    pub fn cycles(&self) -> Vec<Vec<u32>> {
         self.adjacency().cycles()
     }
 
     /// Returns the number of nodes and the edges, without unreachable junctions and without duplicates. The reason of
     /// the first rule is kept.
-    pub(super) fn finish(mut self) -> (usize, Vec<Edge>) {
+    pub fn finish(mut self) -> (usize, Vec<Edge>) {
         self.edges.sort_unstable();
         self.edges.dedup_by_key(|edge| (edge.from, edge.to));
         let adjacency = self.adjacency();

@@ -9,7 +9,7 @@ use super::{Edge, EdgeReason, Fallback, Part, StepRef, Wait};
 
 /// How the last part of R7 is applied to a deposed object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DeposedMode {
+pub enum DeposedMode {
     /// With junctions and without exceptions. Where an exception applies (the deposed object depended on a current
     /// dependent of its object), both directions are added and cause a cycle. Without a cycle, there is no exception.
     Chained,
@@ -18,19 +18,19 @@ pub(super) enum DeposedMode {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Decisions {
+pub struct Decisions {
     has_fallback: Vec<bool>,
     modes: Vec<DeposedMode>,
     dropped: BTreeSet<(u32, u32)>,
     wants_places: Vec<u32>,
     /// In the order of the decisions.
-    pub(super) fallbacks: Vec<Fallback>,
+    pub fallbacks: Vec<Fallback>,
     /// The number of visited objects.
-    pub(super) visits: usize,
+    pub visits: usize,
 }
 
 impl Decisions {
-    pub(super) fn new(relations: &Relations<'_>) -> Self {
+    pub fn new(relations: &Relations<'_>) -> Self {
         let mut wants_places = vec![0; relations.objects.len()];
         for (&at, place) in relations.wants_order.iter().zip(0..) {
             wants_places[at as usize] = place;
@@ -45,38 +45,38 @@ impl Decisions {
         }
     }
 
-    pub(super) fn mode(&self, deposed: usize) -> DeposedMode {
+    pub fn mode(&self, deposed: usize) -> DeposedMode {
         self.modes[deposed]
     }
 
-    pub(super) fn is_dropped(&self, from: u32, to: u32) -> bool {
+    pub fn is_dropped(&self, from: u32, to: u32) -> bool {
         self.dropped.contains(&(from, to))
     }
 
-    pub(super) fn has_fallbacks(&self) -> bool {
+    pub fn has_fallbacks(&self) -> bool {
         !self.fallbacks.is_empty()
     }
 
-    pub(super) fn is_fallback(&self, at: u32) -> bool {
+    pub fn is_fallback(&self, at: u32) -> bool {
         self.has_fallback[at as usize]
     }
 
     /// Whether R4 applies to `D(x)` as for create-before-destroy: the object is kept until its recorded dependencies
     /// have changed.
-    pub(super) fn is_destroyed_late(&self, relations: &Relations<'_>, at: u32) -> bool {
+    pub fn is_destroyed_late(&self, relations: &Relations<'_>, at: u32) -> bool {
         relations.remove[at as usize] != NONE
             && (relations.creates_first(at) || (relations.is_destroyed_after_release(at) && !self.is_fallback(at)))
     }
 
     /// Whether `D(x)` waits for `C(x)`, if it exists, and for `C` of all recorded dependents of x. A step that waits
     /// for this `D(x)` needs no edges to them.
-    pub(super) fn waits_for_all_users(&self, relations: &Relations<'_>, at: u32) -> bool {
+    pub fn waits_for_all_users(&self, relations: &Relations<'_>, at: u32) -> bool {
         let is_all_released = relations.is_released_by_all(at) && relations.apply[at as usize] == NONE;
         relations.has_remove(at) && (relations.creates_first(at) || (is_all_released && !self.is_fallback(at)))
     }
 
     /// Returns the position of each object in an order in which desired dependencies come first.
-    pub(super) fn wants_places(&self) -> &[u32] {
+    pub fn wants_places(&self) -> &[u32] {
         &self.wants_places
     }
 
@@ -86,7 +86,7 @@ impl Decisions {
     /// First, deposed objects in cycles get their exceptions. Then contradicting edges between deposed objects are
     /// dropped, then edges that R7 can drop, all of one component together. Only if no cycle has such an edge, the
     /// first released object in each component falls back to the usual order; in a hurry, all of them do.
-    pub(super) fn revise(
+    pub fn revise(
         &mut self,
         relations: &Relations<'_>,
         builder: &GraphBuilder,
@@ -118,10 +118,12 @@ impl Decisions {
     /// Deposed objects were recorded at different times, so three of them can depend on each other in a cycle, although
     /// no two of them do. Edges between them are dropped in this case.
     fn drop_contradictions(&mut self, relations: &Relations<'_>, inner: &CycleEdges) -> bool {
-        let is_deposed =
-            |node: u32| relations.steps.get(node as usize).is_some_and(|step| matches!(step.part, Part::Deposed(_)));
-        let among = inner.edges.iter().map(|edge| (edge.from, edge.to));
-        let among = Adjacency::new(inner.component_of.len(), among.filter(|&(a, b)| is_deposed(a) && is_deposed(b)));
+        let among = inner
+            .edges
+            .iter()
+            .map(|edge| (edge.from, edge.to))
+            .filter(|&(from, to)| relations.is_deposed(from) && relations.is_deposed(to));
+        let among = Adjacency::new(inner.component_of.len(), among);
         let before = self.dropped.len();
         for cycle in among.cycles() {
             let pairs = cycle.iter().flat_map(|&from| among.of(from).iter().map(move |&to| (from, to)));
@@ -132,8 +134,8 @@ impl Decisions {
 
     fn drop_deposed_edges(&mut self, inner: &CycleEdges) -> bool {
         let before = self.dropped.len();
-        let may_go = |edge: &&Edge| edge.reason == EdgeReason::DependentOfSuccessorFirst;
-        self.dropped.extend(inner.edges.iter().filter(may_go).map(|edge| (edge.from, edge.to)));
+        let optional = inner.edges.iter().filter(|edge| edge.reason == EdgeReason::DependentOfSuccessorFirst);
+        self.dropped.extend(optional.map(|edge| (edge.from, edge.to)));
         self.dropped.len() > before
     }
 
@@ -141,8 +143,9 @@ impl Decisions {
         let before = self.fallbacks.len();
         let mut search = [(); 2].map(|()| Search::new(relations.objects.len()));
         for cycle in cycles {
-            let mut edge = |at: u32| Some((at, self.safer_edge(relations, inner, at, &mut search)?));
-            if let Some((object, to)) = Self::removed_objects(relations, cycle).find_map(&mut edge) {
+            let edge = Self::removed_objects(relations, cycle)
+                .find_map(|at| Some((at, self.safer_edge(relations, inner, at, &mut search)?)));
+            if let Some((object, to)) = edge {
                 let cycle = inner.shortest_cycle(relations, relations.remove[object as usize], to);
                 self.fallbacks.push(Fallback { object, cycle });
             }
@@ -192,19 +195,17 @@ impl Decisions {
         if !self.can_be_released(relations, at) {
             return None;
         }
-        let cycle = inner.component_of[relations.remove[at as usize] as usize];
-        let in_cycle = |step: u32| step != NONE && inner.component_of[step as usize] == cycle;
+        let remove = relations.remove[at as usize];
         let [search, wanting] = search;
         wanting.reachable(&relations.wanters, relations.wanters.of(at));
         let users = search.reachable(&relations.users, relations.users.of(at));
-        let user = users.into_iter().find(|&user| in_cycle(relations.apply[user as usize]) && !wanting.has(user));
-        let used_late = || {
-            let used = relations
-                .is_destroyed_after_release(at)
-                .then(|| search.reachable(&relations.used, relations.used.of(at)))?;
-            used.into_iter().find(|&used| in_cycle(relations.change(used)))
-        };
-        user.or_else(used_late).map(|other| relations.apply[other as usize])
+        let mut user =
+            users.into_iter().find(|&user| inner.share(remove, relations.apply[user as usize]) && !wanting.has(user));
+        if user.is_none() && relations.is_destroyed_after_release(at) {
+            let used = search.reachable(&relations.used, relations.used.of(at));
+            user = used.into_iter().find(|&used| inner.share(remove, relations.change(used)));
+        }
+        user.map(|object| relations.apply[object as usize])
     }
 }
 
@@ -223,13 +224,20 @@ impl CycleEdges {
                 component_of[node as usize] = at;
             }
         }
-        let is_inner = |edge: &&Edge| {
+        let mut edges: Vec<Edge> = Vec::new();
+        for edge in &builder.edges {
             let cycle = component_of[edge.from as usize];
-            cycle != NONE && cycle == component_of[edge.to as usize]
-        };
-        let edges: Vec<Edge> = builder.edges.iter().filter(is_inner).copied().collect();
+            if cycle != NONE && cycle == component_of[edge.to as usize] {
+                edges.push(*edge);
+            }
+        }
         let waits = Adjacency::new(builder.nodes(), edges.iter().map(|edge| (edge.from, edge.to)));
         Self { component_of, edges, waits }
+    }
+
+    /// Whether `step` exists and is in the same component as `other`.
+    fn share(&self, other: u32, step: u32) -> bool {
+        step != NONE && self.component_of[step as usize] == self.component_of[other as usize]
     }
 
     /// Returns a shortest cycle with the edge from `from` to `to`: its steps, and why each waits for the next one.

@@ -12,7 +12,7 @@ use super::relations::Relations;
 use super::topology::{Adjacency, Incremental, NONE, Search};
 
 /// Adds the edges of R9 to a graph without cycles.
-pub(super) fn add(relations: &Relations<'_>, builder: &mut GraphBuilder) {
+pub fn add(relations: &Relations<'_>, builder: &mut GraphBuilder) {
     let candidates = candidates(relations, builder);
     if candidates.is_empty() {
         return;
@@ -33,11 +33,10 @@ pub(super) fn add(relations: &Relations<'_>, builder: &mut GraphBuilder) {
 /// Returns pairs of the destroy of a replaced object and a record-only step of one of its recorded dependencies. R4
 /// does not apply to these steps, so no cycle shows that they are not new dependencies.
 fn existing_records(relations: &Relations<'_>, candidates: &[(u32, u32)]) -> BTreeSet<(u32, u32)> {
-    let only_records = |at: u32| relations.has_apply(at) && !relations.has_change(at);
     let mut stands_on_records = vec![false; relations.objects.len()];
     for &at in &relations.used_order {
         stands_on_records[at as usize] =
-            relations.used.of(at).iter().any(|&to| only_records(to) || stands_on_records[to as usize]);
+            relations.used.of(at).iter().any(|&to| relations.only_records(to) || stands_on_records[to as usize]);
     }
     let mut search = Search::new(relations.objects.len());
     let mut known = BTreeSet::new();
@@ -45,9 +44,8 @@ fn existing_records(relations: &Relations<'_>, candidates: &[(u32, u32)]) -> BTr
         let at = relations.steps[remove as usize].object;
         if stands_on_records[at as usize] && search.visits <= MOST_VISITS {
             let used = search.reachable(&relations.used, relations.used.of(at));
-            known.extend(
-                used.into_iter().filter(|&to| only_records(to)).map(|to| (remove, relations.apply[to as usize])),
-            );
+            let records = used.into_iter().filter(|&to| relations.only_records(to));
+            known.extend(records.map(|to| (remove, relations.apply[to as usize])));
         }
     }
     known
@@ -57,13 +55,14 @@ fn existing_records(relations: &Relations<'_>, candidates: &[(u32, u32)]) -> BTr
 /// them. A dependency that is only reachable through recorded dependencies is not new. One that is reachable both ways
 /// is found later, because it causes a cycle with R4.
 fn candidates(relations: &Relations<'_>, builder: &mut GraphBuilder) -> Vec<(u32, u32)> {
-    let replaced = |at: u32| relations.has_apply(at) && relations.has_remove(at) && !relations.creates_first(at);
-    let numbers = || 0..relations.objects.len() as u32;
+    let count = relations.objects.len();
+    let replaced: Vec<u32> = (0..count as u32)
+        .filter(|&at| relations.has_apply(at) && relations.has_remove(at) && !relations.creates_first(at))
+        .collect();
     let leads_to_new = leads_to_new(relations);
-    if !numbers().any(|at| replaced(at) && leads_to_new[at as usize]) {
+    if !replaced.iter().any(|&at| leads_to_new[at as usize]) {
         return Vec::new();
     }
-    let count = relations.objects.len();
     let wanted = builder.chain(relations.wants_order.iter(), count, |at, chain, found| {
         found.push(relations.apply[at as usize]);
         if !relations.has_apply(at) {
@@ -73,12 +72,12 @@ fn candidates(relations: &Relations<'_>, builder: &mut GraphBuilder) -> Vec<(u32
     let new_dependencies =
         builder.chain(relations.wants_order.iter().filter(|&&at| leads_to_new[at as usize]), count, {
             |at, chain, found| {
-                let way = |&to: &u32| if relations.used.has(at, to) { chain[to as usize] } else { wanted[to as usize] };
-                found.extend(relations.wants.of(at).iter().map(way));
+                for &to in relations.wants.of(at) {
+                    found.push(if relations.used.has(at, to) { chain[to as usize] } else { wanted[to as usize] });
+                }
             }
         });
-    let pairs =
-        numbers().filter(|&at| replaced(at)).map(|at| (relations.remove[at as usize], new_dependencies[at as usize]));
+    let pairs = replaced.into_iter().map(|at| (relations.remove[at as usize], new_dependencies[at as usize]));
     pairs.filter(|&(_, new_dependencies)| new_dependencies != NONE).collect()
 }
 
@@ -109,11 +108,10 @@ fn add_one_by_one(
             cycle_of[node as usize] = at;
         }
     }
-    let is_inner =
-        |&(from, to): &(u32, u32)| cycle_of[from as usize] != NONE && cycle_of[from as usize] == cycle_of[to as usize];
-    let knows_some = |remove: u32| known.range((remove, 0)..=(remove, NONE)).next().is_some();
-    let is_doubtful = |pair: &(u32, u32)| is_inner(pair) || knows_some(pair.0);
-    let (doubtful, safe): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(is_doubtful);
+    let (doubtful, safe): (Vec<_>, Vec<_>) = candidates.iter().copied().partition(|&(remove, new_dependencies)| {
+        let cycle = cycle_of[remove as usize];
+        (cycle != NONE && cycle == cycle_of[new_dependencies as usize]) || knows_some(known, remove)
+    });
     for (remove, new_dependencies) in safe {
         builder.wait(remove, new_dependencies, EdgeReason::NewDependencyFirst, false);
     }
@@ -130,7 +128,7 @@ fn add_one_by_one(
                 continue;
             }
             // A junction can lead to known steps.
-            let is_whole = !knows_some(remove) || builder.is_step(node);
+            let is_whole = !knows_some(known, remove) || builder.is_step(node);
             if is_whole && !known.contains(&(remove, node)) && order.add(remove, node) {
                 builder.wait(remove, node, EdgeReason::NewDependencyFirst, false);
             } else {
@@ -140,9 +138,13 @@ fn add_one_by_one(
     }
 }
 
+fn knows_some(known: &BTreeSet<(u32, u32)>, remove: u32) -> bool {
+    known.range((remove, 0)..=(remove, NONE)).next().is_some()
+}
+
 /// Returns the successors of junctions and of steps `C(x)`, which are tried if the node itself cannot be added.
 fn successors(builder: &GraphBuilder) -> Adjacency {
-    let is_way = |because: EdgeReason| matches!(because, EdgeReason::Junction | EdgeReason::References);
-    let edges = builder.edges.iter().filter(|edge| is_way(edge.reason));
+    let edges =
+        builder.edges.iter().filter(|edge| matches!(edge.reason, EdgeReason::Junction | EdgeReason::References));
     Adjacency::new(builder.nodes(), edges.map(|edge| (edge.from, edge.to)))
 }

@@ -6,57 +6,58 @@ use super::{Object, Part, Presence, StepRef};
 
 /// Everything that does not depend on decisions about cycles.
 #[derive(Debug)]
-pub(super) struct Relations<'a> {
-    pub(super) objects: &'a [Object],
+pub struct Relations<'a> {
+    pub objects: &'a [Object],
     /// Direct desired dependencies between desired objects, and the reverse relation.
-    pub(super) wants: Adjacency,
-    pub(super) wanters: Adjacency,
+    pub wants: Adjacency,
+    pub wanters: Adjacency,
     /// Direct recorded dependencies of current objects, and the reverse relation.
-    pub(super) used: Adjacency,
-    pub(super) users: Adjacency,
+    pub used: Adjacency,
+    pub users: Adjacency,
     /// The objects in an order in which desired (recorded) dependencies come first.
-    pub(super) wants_order: Vec<u32>,
-    pub(super) used_order: Vec<u32>,
+    pub wants_order: Vec<u32>,
+    pub used_order: Vec<u32>,
     /// The steps, and the indexes of each object's steps (`NONE` without a step).
-    pub(super) steps: Vec<StepRef>,
-    pub(super) apply: Vec<u32>,
-    pub(super) remove: Vec<u32>,
+    pub steps: Vec<StepRef>,
+    pub apply: Vec<u32>,
+    pub remove: Vec<u32>,
     /// The deposed objects with a step, and for each object the deposed objects that depend on it directly.
-    pub(super) deposed: Vec<DeposedStep>,
-    pub(super) deposed_users: Adjacency,
+    pub deposed: Vec<DeposedStep>,
+    pub deposed_users: Adjacency,
     /// The object and the step of each deposed object that is being destroyed.
-    pub(super) running_deposed: Vec<(u32, u32)>,
+    pub running_deposed: Vec<(u32, u32)>,
     /// A direct or indirect recorded dependent has a step `C`.
-    pub(super) has_applied_user: Vec<bool>,
+    pub has_applied_user: Vec<bool>,
     /// The object and its direct and indirect recorded dependencies still have all their recorded dependencies.
-    pub(super) keeps_all_dependencies: Vec<bool>,
+    pub keeps_all_dependencies: Vec<bool>,
     /// A dependency on the path from a direct or indirect recorded dependent was removed.
-    pub(super) has_removed_dependency_above: Vec<bool>,
+    pub has_removed_dependency_above: Vec<bool>,
 }
 
 /// A deposed object with a step.
 #[derive(Debug)]
-pub(super) struct DeposedStep {
-    pub(super) object: u32,
-    pub(super) node: u32,
-    pub(super) is_planned: bool,
-    pub(super) used: Vec<u32>,
+pub struct DeposedStep {
+    pub object: u32,
+    pub node: u32,
+    pub is_planned: bool,
+    pub used: Vec<u32>,
 }
 
 impl<'a> Relations<'a> {
-    pub(super) fn new(objects: &'a [Object]) -> Self {
+    pub fn new(objects: &'a [Object]) -> Self {
         let count = objects.len();
-        let numbered = || objects.iter().zip(0_u32..);
+        let numbered = objects.iter().zip(0_u32..);
         let wants = Adjacency::new(
             count,
-            numbered()
+            numbered
+                .clone()
                 .filter(|(object, _)| object.wanted)
                 .flat_map(|(object, at)| object.wants.iter().map(move |&to| (at, to)))
                 .filter(|&(from, to)| from != to && objects[to as usize].wanted),
         );
         let used = Adjacency::new(
             count,
-            numbered()
+            numbered
                 .flat_map(|(object, at)| object.used.iter().map(move |&to| (at, to)))
                 .filter(|(from, to)| from != to),
         );
@@ -130,38 +131,47 @@ impl<'a> Relations<'a> {
     }
 
     /// `C(x)` is planned.
-    pub(super) fn has_apply(&self, at: u32) -> bool {
+    pub fn has_apply(&self, at: u32) -> bool {
         self.objects[at as usize].apply == Presence::Planned
     }
 
     /// Returns `C(x)` if it changes more than the record.
-    pub(super) fn change(&self, at: u32) -> u32 {
+    pub fn change(&self, at: u32) -> u32 {
         if self.objects[at as usize].is_record_only { NONE } else { self.apply[at as usize] }
     }
 
     /// `C(x)` is planned and changes more than the record.
-    pub(super) fn has_change(&self, at: u32) -> bool {
+    pub fn has_change(&self, at: u32) -> bool {
         self.has_apply(at) && !self.objects[at as usize].is_record_only
     }
 
+    /// `C(x)` is planned and changes only the record.
+    pub fn only_records(&self, at: u32) -> bool {
+        self.has_apply(at) && !self.has_change(at)
+    }
+
+    pub fn is_deposed(&self, step: u32) -> bool {
+        self.steps.get(step as usize).is_some_and(|step| matches!(step.part, Part::Deposed(_)))
+    }
+
     /// `D(x)` is planned.
-    pub(super) fn has_remove(&self, at: u32) -> bool {
+    pub fn has_remove(&self, at: u32) -> bool {
         self.objects[at as usize].remove == Presence::Planned
     }
 
-    pub(super) fn creates_first(&self, at: u32) -> bool {
+    pub fn creates_first(&self, at: u32) -> bool {
         self.objects[at as usize].create_before_destroy
     }
 
     /// The object is destroyed, is not create-before-destroy, and no object depends on it any longer.
-    pub(super) fn is_released_by_all(&self, at: u32) -> bool {
+    pub fn is_released_by_all(&self, at: u32) -> bool {
         let is_wanted = self.objects[at as usize].wanted && !self.wanters.of(at).is_empty();
         self.has_remove(at) && !self.creates_first(at) && !is_wanted
     }
 
     /// The object is destroyed and not replaced, is not create-before-destroy, and a former dependent changes. R6
     /// destroys it late, as if it were create-before-destroy.
-    pub(super) fn is_destroyed_after_release(&self, at: u32) -> bool {
+    pub fn is_destroyed_after_release(&self, at: u32) -> bool {
         self.is_released_by_all(at) && self.apply[at as usize] == NONE && self.has_applied_user[at as usize]
     }
 }

@@ -1,5 +1,5 @@
-//! The rules R1 to R8 for a given set of decisions. Only R1, R3, R5 and the part of R7 about the deposed objects of the
-//! same object apply to a record-only step.
+//! The rules R1 to R8 for a given set of decisions, and R10, which needs a graph without cycles. Only R1, R3, R5 and the
+//! part of R7 about the deposed objects of the same object apply to a record-only step.
 //!
 //! Each function applies one rule, and omits edges that other rules imply. A running step waits for nothing, so nothing
 //! is implied through it; therefore the functions check whether a step is planned.
@@ -7,11 +7,11 @@
 use super::builder::GraphBuilder;
 use super::decisions::{Decisions, DeposedMode};
 use super::relations::Relations;
-use super::topology::{NONE, Search};
+use super::topology::{Incremental, NONE, Search};
 use super::{EdgeReason, Presence};
 
 /// Adds all edges of R1 to R8.
-pub(super) fn apply_rules(relations: &Relations<'_>, decisions: &Decisions) -> GraphBuilder {
+pub fn apply_rules(relations: &Relations<'_>, decisions: &Decisions) -> GraphBuilder {
     let mut builder = GraphBuilder::new(relations.steps.len());
     let chains = Chains::new(relations, decisions, &mut builder);
     let [search, above, wanting, released_by] = [(); 4].map(|()| Search::new(relations.objects.len()));
@@ -53,9 +53,6 @@ struct Chains {
 impl Chains {
     fn new(relations: &Relations<'_>, decisions: &Decisions, builder: &mut GraphBuilder) -> Self {
         let count = relations.objects.len();
-        let onward = |chain: &[u32], next: &[u32], found: &mut Vec<u32>| {
-            found.extend(next.iter().map(|&object| chain[object as usize]));
-        };
         let wanted = builder.chain(relations.wants_order.iter(), count, |at, chain, found| {
             found.push(relations.apply[at as usize]);
             if !relations.has_apply(at) {
@@ -63,20 +60,20 @@ impl Chains {
                     // The second case of R5, which `C(x)` would imply: the old object is being destroyed.
                     found.push(relations.remove[at as usize]);
                 }
-                onward(chain, relations.wants.of(at), found);
+                pass_on(chain, relations.wants.of(at), found);
             }
         });
         let used = builder.chain(relations.used_order.iter(), count, |at, chain, found| {
             found.push(relations.change(at));
             if !(relations.has_change(at) && relations.keeps_all_dependencies[at as usize]) {
-                onward(chain, relations.used.of(at), found);
+                pass_on(chain, relations.used.of(at), found);
             }
         });
         let removals = builder.chain(relations.used_order.iter().rev(), count, |at, chain, found| {
             found.push(relations.remove[at as usize]);
             if !relations.has_remove(at) {
                 found.extend(relations.deposed_users.of(at).iter().map(|&left| relations.deposed[left as usize].node));
-                onward(chain, relations.users.of(at), found);
+                pass_on(chain, relations.users.of(at), found);
             }
         });
         let early_removals = builder.chain(relations.used_order.iter().rev(), count, |at, chain, found| {
@@ -85,36 +82,50 @@ impl Chains {
                 found.push(relations.remove[at as usize]);
             }
             if !(goes_early && relations.has_remove(at)) {
-                onward(chain, relations.users.of(at), found);
+                pass_on(chain, relations.users.of(at), found);
             }
         });
-        let above = |at: u32, only_changes: bool, chain: &[u32], found: &mut Vec<u32>| {
-            if !decisions.waits_for_all_users(relations, at) {
-                let counts =
-                    |user: u32| if only_changes { relations.has_change(user) } else { relations.has_apply(user) };
-                // A dependent with a step waits for its desired dependencies.
-                let is_implied =
-                    relations.users.of(at).iter().any(|&user| counts(user) && relations.wants.has(user, at));
-                if !is_implied {
-                    found.push(if only_changes { relations.change(at) } else { relations.apply[at as usize] });
-                }
-                onward(chain, relations.users.of(at), found);
-            }
-        };
-        let upwards = || relations.used_order.iter().rev();
-        let user_applies = builder.chain(upwards(), count, |at, chain, found| above(at, false, chain, found));
-        let for_deposed = upwards().filter(|_| !relations.deposed.is_empty());
-        let user_changes = builder.chain(for_deposed, count, |at, chain, found| above(at, true, chain, found));
+        let upwards = relations.used_order.iter().rev();
+        let user_applies = builder.chain(upwards.clone(), count, steps_above(relations, decisions, false));
+        let for_deposed = upwards.filter(|_| !relations.deposed.is_empty());
+        let user_changes = builder.chain(for_deposed, count, steps_above(relations, decisions, true));
         let fallback_removals =
             builder.chain(relations.used_order.iter().filter(|_| decisions.has_fallbacks()), count, {
                 |at, chain, found| {
                     if decisions.is_fallback(at) {
                         found.push(relations.remove[at as usize]);
                     }
-                    onward(chain, relations.used.of(at), found);
+                    pass_on(chain, relations.used.of(at), found);
                 }
             });
         Self { wanted, used, removals, early_removals, user_applies, user_changes, fallback_removals }
+    }
+}
+
+/// Collects the nodes that represent other objects.
+fn pass_on(chain: &[u32], objects: &[u32], found: &mut Vec<u32>) {
+    found.extend(objects.iter().map(|&object| chain[object as usize]));
+}
+
+/// Collects the step of an object that its dependencies wait for, and those of its users.
+fn steps_above(
+    relations: &Relations<'_>,
+    decisions: &Decisions,
+    only_changes: bool,
+) -> impl Fn(u32, &[u32], &mut Vec<u32>) {
+    move |at: u32, chain: &[u32], found: &mut Vec<u32>| {
+        if decisions.waits_for_all_users(relations, at) {
+            return;
+        }
+        // A dependent with a step waits for its desired dependencies.
+        let is_implied = relations.users.of(at).iter().any(|&user| {
+            let has_step = if only_changes { relations.has_change(user) } else { relations.has_apply(user) };
+            has_step && relations.wants.has(user, at)
+        });
+        if !is_implied {
+            found.push(if only_changes { relations.change(at) } else { relations.apply[at as usize] });
+        }
+        pass_on(chain, relations.users.of(at), found);
     }
 }
 
@@ -134,8 +145,8 @@ impl Rules<'_> {
     fn wait_for_chain(&mut self, from: u32, chain: fn(&Chains) -> &[u32], objects: &[u32], reason: EdgeReason) {
         for &object in objects {
             let to = chain(&self.chains)[object as usize];
-            let own = self.relations.steps.get(to as usize).is_some_and(|step| step.object == object);
-            self.builder.wait(from, to, reason, !own);
+            let is_direct = self.relations.steps.get(to as usize).is_some_and(|step| step.object == object);
+            self.builder.wait(from, to, reason, !is_direct);
         }
     }
 
@@ -367,4 +378,34 @@ impl Rules<'_> {
             }
         }
     }
+}
+
+/// Adds the edges of R10 to a graph without cycles: a change that a driver refuses as things are now runs after the steps
+/// that may resolve that, unless that would cause a cycle.
+pub fn add_remedies(relations: &Relations<'_>, builder: &mut GraphBuilder) {
+    let remedies = remedies(relations);
+    if remedies.is_empty() {
+        return;
+    }
+    let mut order = Incremental::new(&builder.adjacency());
+    for (from, to) in remedies {
+        if order.add(from, to) {
+            builder.wait(from, to, EdgeReason::RemedyFirst, false);
+        }
+    }
+}
+
+/// The first step of each refused change, with each step of its remedies. The first step of a destroy-before-create
+/// replacement is the destroy of the old object.
+fn remedies(relations: &Relations<'_>) -> Vec<(u32, u32)> {
+    let mut pairs = Vec::new();
+    for (object, at) in relations.objects.iter().zip(0_u32..) {
+        let (apply, remove) = (relations.apply[at as usize], relations.remove[at as usize]);
+        let first = if remove == NONE || relations.creates_first(at) { apply } else { remove };
+        for &to in &object.remedies {
+            pairs.extend([(first, relations.apply[to as usize]), (first, relations.remove[to as usize])]);
+        }
+    }
+    pairs.retain(|&(from, to)| from != NONE && to != NONE);
+    pairs
 }

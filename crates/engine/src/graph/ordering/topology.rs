@@ -4,18 +4,18 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 
 /// No node.
-pub(super) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// Sorted adjacency lists.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Adjacency {
+pub struct Adjacency {
     starts: Vec<u32>,
     items: Vec<u32>,
 }
 
 impl Adjacency {
     /// Creates the lists from pairs in any order. Duplicates are ignored.
-    pub(super) fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+    pub fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
         for (from, _) in pairs.clone() {
             starts[from as usize + 1] += 1;
@@ -55,33 +55,33 @@ impl Adjacency {
     }
 
     /// The number of nodes.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// Returns the successors of a node.
-    pub(super) fn of(&self, from: u32) -> &[u32] {
+    pub fn of(&self, from: u32) -> &[u32] {
         &self.items[self.starts[from as usize] as usize..self.starts[from as usize + 1] as usize]
     }
 
     /// Whether the edge exists.
-    pub(super) fn has(&self, from: u32, to: u32) -> bool {
+    pub fn has(&self, from: u32, to: u32) -> bool {
         self.of(from).binary_search(&to).is_ok()
     }
 
     /// Returns all edges, sorted.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         (0..self.len() as u32).flat_map(|from| self.of(from).iter().map(move |&to| (from, to)))
     }
 
     /// Returns the graph with reversed edges.
-    pub(super) fn reversed(&self) -> Self {
+    pub fn reversed(&self) -> Self {
         Self::new(self.len(), self.pairs().map(|(from, to)| (to, from)))
     }
 
     /// Returns the nodes in an order in which successors come first, and the number of sorted nodes. The remaining
     /// nodes are in cycles or lead to cycles, and are sorted by number.
-    pub(super) fn targets_first(&self) -> (Vec<u32>, usize) {
+    pub fn targets_first(&self) -> (Vec<u32>, usize) {
         let pointing = self.reversed();
         let mut open: Vec<u32> = (0..self.len() as u32).map(|at| self.of(at).len() as u32).collect();
         let mut order: Vec<u32> = (0..self.len() as u32).filter(|&at| open[at as usize] == 0).collect();
@@ -100,7 +100,7 @@ impl Adjacency {
     }
 
     /// Returns the strongly connected components with a cycle, each sorted, in the order of their first nodes.
-    pub(super) fn cycles(&self) -> Vec<Vec<u32>> {
+    pub fn cycles(&self) -> Vec<Vec<u32>> {
         let (order, sound) = self.targets_first();
         if sound == order.len() {
             return Vec::new();
@@ -120,27 +120,27 @@ impl Adjacency {
 
 /// A search in adjacency lists. Its marks are reused instead of cleared.
 #[derive(Debug)]
-pub(super) struct Search {
+pub struct Search {
     marks: Vec<u32>,
     round: u32,
-    pub(super) stack: Vec<u32>,
+    pub stack: Vec<u32>,
     /// The total number of visits, to limit the work.
-    pub(super) visits: usize,
+    pub visits: usize,
 }
 
 impl Search {
-    pub(super) fn new(count: usize) -> Self {
+    pub fn new(count: usize) -> Self {
         Self { marks: vec![0; count], round: 1, stack: Vec::new(), visits: 0 }
     }
 
     /// Clears all marks.
-    pub(super) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.round += 1;
         self.stack.clear();
     }
 
     /// Marks a node. Returns whether it was not marked before.
-    pub(super) fn visit(&mut self, at: u32) -> bool {
+    pub fn visit(&mut self, at: u32) -> bool {
         let new = self.marks[at as usize] != self.round;
         self.marks[at as usize] = self.round;
         self.visits += usize::from(new);
@@ -148,12 +148,12 @@ impl Search {
     }
 
     /// Whether a node is marked.
-    pub(super) fn has(&self, at: u32) -> bool {
+    pub fn has(&self, at: u32) -> bool {
         self.marks[at as usize] == self.round
     }
 
     /// Pushes all nodes that are not marked yet.
-    pub(super) fn push(&mut self, numbers: &[u32]) {
+    pub fn push(&mut self, numbers: &[u32]) {
         for &at in numbers {
             if self.visit(at) {
                 self.stack.push(at);
@@ -162,7 +162,7 @@ impl Search {
     }
 
     /// Returns `starts` and all nodes reachable from them, in the order of the search.
-    pub(super) fn reachable(&mut self, graph: &Adjacency, starts: &[u32]) -> Vec<u32> {
+    pub fn reachable(&mut self, graph: &Adjacency, starts: &[u32]) -> Vec<u32> {
         self.restart();
         self.push(starts);
         let mut found = Vec::new();
@@ -175,7 +175,7 @@ impl Search {
 
     /// Whether `target` is reachable from `from`. Returns `None` if the search exceeds its limit. `place` is the
     /// position in an order in which successors come first, so nodes before the target cannot lead to it.
-    pub(super) fn reaches(&mut self, graph: &Adjacency, place: &[u32], from: u32, target: u32) -> Option<bool> {
+    pub fn reaches(&mut self, graph: &Adjacency, place: &[u32], from: u32, target: u32) -> Option<bool> {
         self.restart();
         self.push(&[from]);
         for _ in 0..SHORT {
@@ -197,26 +197,28 @@ const SHORT: usize = 64;
 /// A topological order that is maintained while edges are added (Pearce and Kelly's algorithm). Each addition visits
 /// only nodes between its two ends.
 #[derive(Debug)]
-pub(super) struct Incremental {
+pub struct Incremental {
     waits: Vec<Vec<u32>>,
     waiting: Vec<Vec<u32>>,
     place: Vec<u32>,
-    pub(super) search: Search,
+    pub search: Search,
 }
 
 impl Incremental {
     /// Starts with a graph without cycles.
-    pub(super) fn new(graph: &Adjacency) -> Self {
+    pub fn new(graph: &Adjacency) -> Self {
         let mut place = vec![0; graph.len()];
         for (at, &node) in graph.targets_first().0.iter().enumerate() {
             place[node as usize] = at as u32;
         }
-        let lists = |graph: &Adjacency| (0..graph.len() as u32).map(|at| graph.of(at).to_vec()).collect();
-        Self { waits: lists(graph), waiting: lists(&graph.reversed()), place, search: Search::new(graph.len()) }
+        let reversed = graph.reversed();
+        let [waits, waiting] =
+            [graph, &reversed].map(|graph| (0..graph.len() as u32).map(|at| graph.of(at).to_vec()).collect());
+        Self { waits, waiting, place, search: Search::new(graph.len()) }
     }
 
     /// Adds an edge, unless it would cause a cycle. Returns whether it was added.
-    pub(super) fn add(&mut self, from: u32, to: u32) -> bool {
+    pub fn add(&mut self, from: u32, to: u32) -> bool {
         let (low, high) = (self.place[from as usize], self.place[to as usize]);
         if from == to {
             return false;

@@ -32,15 +32,15 @@ impl From<&str> for ServiceAccounts {
 impl ServiceAccounts {
     /// Returns the account that an object names, or the default one. Instead of the controller's own account, returns an
     /// error and an empty name, as which no request is made.
-    pub(in crate::load) fn choose(
+    pub(crate) fn choose(
         &self,
         namespace: Option<&str>,
         named: Option<&str>,
         interner: &mut Interner,
     ) -> (Arc<str>, Option<Diagnostic>) {
         let name = named.map_or_else(|| self.default.clone(), |name| interner.get(name));
-        let is_own = |own: &ServiceAccount| (namespace, &name) == (Some(&*own.namespace), &own.name);
-        if !self.own.as_ref().is_some_and(is_own) {
+        let is_own = self.own.as_ref().is_some_and(|own| (namespace, &name) == (Some(&*own.namespace), &own.name));
+        if !is_own {
             return (name, None);
         }
         let what = match named {

@@ -11,20 +11,19 @@ use model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity};
 const PREFIX: &str = "purlin.dev/";
 
 #[derive(Default)]
-pub(super) struct Annotations {
-    pub(super) moved_from: Vec<Address>,
-    pub(super) replace_requested: Arc<str>,
-    pub(super) reconcile_requested: Arc<str>,
-    pub(super) record: Arc<str>,
+pub struct Annotations {
+    pub moved_from: Vec<Address>,
+    pub replace_requested: Arc<str>,
+    pub reconcile_requested: Arc<str>,
+    pub record: Arc<str>,
 }
 
 /// Reads the annotations of a Resource or a `DataSource`.
-pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diagnostics) -> Annotations {
+pub fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diagnostics) -> Annotations {
     let written = &metadata.annotations;
     let mut found = Annotations::default();
     let kind = if is_data { api::DATA_SOURCE_KIND } else { api::KIND };
-    let known = |annotation: &Annotation| !is_data || annotation.on_data_sources;
-    unusable(written, kind, known, problems);
+    unusable(written, kind, |annotation| !is_data || annotation.on_data_sources, problems);
     // As for an unknown annotation, the object that it names is kept.
     for (name, value) in metadata.labels.iter().filter(|_| !is_data) {
         let at = Path::of(&["metadata", "labels", name]);
@@ -38,8 +37,8 @@ pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diag
             // The others concern objects that Purlin manages.
             _ if is_data => {}
             api::MOVED_FROM => {
-                let own = addresses(value, problems);
-                found.moved_from.splice(0..0, own);
+                let former = addresses(value, problems);
+                found.moved_from.splice(0..0, former);
             }
             api::REPLACE_REQUESTED_AT => found.replace_requested = (*value).into(),
             api::RECORD => found.record = (*value).into(),
@@ -51,20 +50,20 @@ pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diag
 }
 
 /// Reports the annotations of a kind that has none of Purlin's.
-pub(in crate::load) fn unusable_annotations(written: &[(&str, &str)], kind: &str) -> Diagnostics {
+pub fn unusable_annotations(written: &[(&str, &str)], kind: &str) -> Diagnostics {
     let mut problems = Diagnostics::new();
     unusable(written, kind, |_| false, &mut problems);
     problems
 }
 
 /// Whether the annotation belongs to Purlin, or is meant to.
-pub(in crate::load) fn is_own(name: &str) -> bool {
+pub fn is_own(name: &str) -> bool {
     name.starts_with(PREFIX) || means_moved_from(name)
 }
 
 /// Whether the name of an annotation or label means the former addresses: `moved-from` in any spelling, with a prefix of
 /// Purlin or without one.
-pub(in crate::load) fn means_moved_from(name: &str) -> bool {
+pub fn means_moved_from(name: &str) -> bool {
     let (prefix, end) = name.rsplit_once('/').unwrap_or(("", name));
     let letters = end.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase());
     letters.eq("movedfrom".chars()) && (prefix.is_empty() || prefix.to_ascii_lowercase().contains("purlin"))
@@ -74,17 +73,19 @@ pub(in crate::load) fn means_moved_from(name: &str) -> bool {
 /// Purlin or a label in its place, or in all annotations.
 pub(crate) fn concerns_moves(problem: &Diagnostic) -> bool {
     let Some(Path(segments)) = &problem.path else { return false };
-    let is =
-        |index: usize, expected: &str| matches!(segments.get(index), Some(Segment::Name(name)) if **name == *expected);
-    let is_own = |segment: &Segment| matches!(segment, Segment::Name(name) if is_own(name));
-    (is(0, "spec") && is(1, "moved"))
-        || (is(0, "metadata") && is(1, "annotations") && segments.get(2).is_none_or(is_own))
-        || (is(0, "metadata") && is(1, "labels") && segments.get(2).is_some_and(is_own))
+    let [Segment::Name(first), Segment::Name(second), rest @ ..] = segments.as_slice() else { return false };
+    let is_of_purlin = matches!(rest.first(), Some(Segment::Name(name)) if is_own(name));
+    match (&**first, &**second) {
+        ("spec", "moved") => true,
+        ("metadata", "annotations") => is_of_purlin || rest.is_empty(),
+        ("metadata", "labels") => is_of_purlin,
+        _ => false,
+    }
 }
 
 /// Whether an error of a manifest leaves open which object the manifest means: its name or a former address may be
 /// unknown. Until the error is corrected, no object can be destroyed for lack of a manifest.
-pub(in crate::load) fn holds_destroys(problem: &Diagnostic) -> bool {
+pub fn holds_destroys(problem: &Diagnostic) -> bool {
     let Some(Path(segments)) = problem.path.as_ref().filter(|_| problem.severity == Severity::Error) else {
         return false;
     };
@@ -130,24 +131,24 @@ fn unknown(at: Path, name: &str, applies: &impl Fn(&Annotation) -> bool) -> Diag
 
 /// The addresses that `moved-from` names.
 fn addresses(text: &str, problems: &mut Diagnostics) -> Vec<Address> {
-    let mut all = Vec::new();
+    let mut addresses = Vec::new();
     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         match name.parse::<Address>() {
-            Ok(address) => all.push(address),
+            Ok(address) => addresses.push(address),
             Err(error) => {
                 let hint =
                     "write `name`, `name[0]` or `name[\"key\"]`; separate several addresses with commas, newest first";
                 let at = Path::of(&["metadata", "annotations", api::MOVED_FROM]);
                 problems.push(invalid(at, format!("`{}` is not a valid address", error.0), hint));
-                all.extend(name_of(name));
+                addresses.extend(name_of(name));
             }
         }
     }
-    all
+    addresses
 }
 
 /// The Resource that an invalid address may mean. Its objects are kept.
-pub(super) fn name_of(text: &str) -> Option<Address> {
+pub fn name_of(text: &str) -> Option<Address> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(text.len());
     text[..end].parse().ok()
 }

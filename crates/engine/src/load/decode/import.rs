@@ -8,11 +8,7 @@ use model::{ImportRequest, Path, Value};
 
 impl Decoder<'_> {
     /// `import` of a single object, or of each instance of a family, which the repetition gets.
-    pub(super) fn import(
-        &mut self,
-        repetition: Option<&mut Repetition>,
-        interner: &mut Interner,
-    ) -> Option<ImportRequest> {
+    pub fn import(&mut self, repetition: Option<&mut Repetition>, interner: &mut Interner) -> Option<ImportRequest> {
         match repetition.filter(|repetition| repetition.repeat.is_some()) {
             Some(repetition) => repetition.import = self.family_import(interner),
             None => return self.single_import(interner),

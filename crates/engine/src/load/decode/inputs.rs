@@ -9,7 +9,7 @@ use model::suggest::closest;
 use model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};
 
 /// Checks the declarations. An invalid entry still declares its name, so that it is reported once.
-pub(super) fn decode(written: &[api::Input], problems: &mut Diagnostics) -> Inputs {
+pub fn decode(written: &[api::Input], problems: &mut Diagnostics) -> Inputs {
     let mut declared: Vec<Input> = Vec::new();
     for (position, input) in written.iter().enumerate() {
         let at = spec_path(&["inputs"]).index(position);
@@ -54,7 +54,7 @@ pub(super) fn decode(written: &[api::Input], problems: &mut Diagnostics) -> Inpu
 }
 
 /// Reports every use of an input that is not declared. `at`: the path of the template.
-pub(super) fn refuse_undeclared(inputs: &Inputs, template: &Template, at: &Path, problems: &mut Diagnostics) {
+pub fn refuse_undeclared(inputs: &Inputs, template: &Template, at: &Path, problems: &mut Diagnostics) {
     for (below, name) in template.reads(Variable::Inputs) {
         let Some(name) = name.filter(|name| !inputs.declared.iter().any(|input| input.name == *name)) else {
             continue;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{invalid, spec_path};
-use crate::load::moved::MovedFrom;
+use crate::load::MovedFrom;
 use model::{Address, Diagnostics, InstanceKey, Path};
 
 /// An entry of `spec.moved`.
@@ -17,12 +17,7 @@ struct Entry {
 
 /// Returns the former addresses of the objects of a Resource: those in `spec.moved`, the nearest first, and then those
 /// in the annotation. An entry with an error still names an object, so that this object is kept.
-pub(super) fn moved(
-    name: &str,
-    written: &[api::Moved],
-    annotation: &[Address],
-    problems: &mut Diagnostics,
-) -> Vec<MovedFrom> {
+pub fn moved(name: &str, written: &[api::Moved], annotation: &[Address], problems: &mut Diagnostics) -> Vec<MovedFrom> {
     let mut entries: Vec<Entry> = Vec::with_capacity(written.len());
     for (index, entry) in written.iter().enumerate() {
         let at = spec_path(&["moved"]).index(index);
@@ -72,18 +67,21 @@ fn address(text: &str, at: &Path, problems: &mut Diagnostics) -> Option<Address>
 
 /// The key of an instance: `[0]` or `["key"]`.
 fn key(text: &str, name: &str, at: &Path, problems: &mut Diagnostics) -> Option<InstanceKey> {
-    let parse = |key: &str| format!("a{key}").parse::<Address>().ok().filter(Address::is_instance);
-    if let Some(address) = parse(text).filter(|_| text.starts_with('[')) {
-        return Some(address.key);
+    if let Some(key) = parse_key(text).filter(|_| text.starts_with('[')) {
+        return Some(key);
     }
-    let own = text.strip_prefix(name).and_then(parse);
-    let hint = match own {
-        Some(address) => format!("write only the key: `{}`", address.key),
+    let hint = match text.strip_prefix(name).and_then(parse_key) {
+        Some(key) => format!("write only the key: `{key}`"),
         None if text == name => "omit `to`".to_owned(),
         None => "write the key of an instance of this Resource as `[0]` or `[\"key\"]`".to_owned(),
     };
     problems.push(invalid(at.name("to"), format!("`{text}` is not a key"), &hint));
     None
+}
+
+fn parse_key(text: &str) -> Option<InstanceKey> {
+    let address = format!("a{text}").parse::<Address>().ok()?;
+    address.is_instance().then_some(address.key)
 }
 
 /// The end of each chain of entries by its keys: the last key, and the number of entries to it. Reports cycles, and
@@ -140,15 +138,17 @@ mod tests {
     use super::*;
 
     fn moves(written: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
-        let entry = |(from, to): &(&str, &str)| api::Moved {
-            from: (*from).to_owned(),
-            to: Some((*to).to_owned()).filter(|to| !to.is_empty()),
-        };
-        let written: Vec<api::Moved> = written.iter().map(entry).collect();
+        let written: Vec<api::Moved> = written
+            .iter()
+            .map(|(from, to)| api::Moved {
+                from: (*from).to_owned(),
+                to: Some((*to).to_owned()).filter(|to| !to.is_empty()),
+            })
+            .collect();
         let mut problems = Vec::new();
         let found = moved("r", &written, &[], &mut problems);
-        let line = |one: MovedFrom| format!("{} -> {}", one.from, one.to.unwrap_or_default());
-        (found.into_iter().map(line).collect(), problems.iter().map(ToString::to_string).collect())
+        let moves = found.into_iter().map(|moved| format!("{} -> {}", moved.from, moved.to.unwrap_or_default()));
+        (moves.collect(), problems.iter().map(ToString::to_string).collect())
     }
 
     #[test]

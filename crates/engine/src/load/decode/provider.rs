@@ -103,8 +103,9 @@ fn files(written: &api::ProviderFiles, problems: &mut Diagnostics) -> Files {
             problems.push(invalid(spec_path(&["files", kind]).index(index), what, hint));
         }
     }
-    let paths = |paths: &[String]| paths.iter().map(|path| path.as_str().into()).collect();
-    Files { read: paths(&written.read), write: paths(&written.write) }
+    let [read, write] =
+        [&written.read, &written.write].map(|paths| paths.iter().map(|path| path.as_str().into()).collect());
+    Files { read, write }
 }
 
 /// The limits of calls and memory.
@@ -125,7 +126,7 @@ fn limits(written: &api::ProviderLimits, problems: &mut Diagnostics) -> (u32, Op
     (written.calls.unwrap_or(Provider::DEFAULT_CALLS), memory)
 }
 
-pub(in crate::load) fn provider(name: &str, spec: &api::ProviderSpec) -> ProviderSpec {
+pub fn provider(name: &str, spec: &api::ProviderSpec) -> ProviderSpec {
     let mut problems = Diagnostics::new();
     if !is_label(name) {
         let what = format!("`{name}` is not a valid DNS label");
@@ -157,7 +158,11 @@ pub(in crate::load) fn provider(name: &str, spec: &api::ProviderSpec) -> Provide
             problems.push(invalid(at, "the name of an environment variable is missing or invalid", ""));
         }
     }
-    let variable = |one: &api::ProviderVariable| (one.name.as_str().into(), one.value.as_deref().map(Arc::from));
+    let environment = spec
+        .environment
+        .iter()
+        .map(|variable| (variable.name.as_str().into(), variable.value.as_deref().map(Arc::from)))
+        .collect();
     let files = spec.files.as_ref().map(|written| files(written, &mut problems)).unwrap_or_default();
     let (max_calls, max_memory) = limits(&spec.limits.clone().unwrap_or_default(), &mut problems);
     let provider = Provider {
@@ -166,7 +171,7 @@ pub(in crate::load) fn provider(name: &str, spec: &api::ProviderSpec) -> Provide
         version: version.into(),
         package,
         checksums: spec.checksums.iter().map(|checksum| checksum.as_str().into()).collect(),
-        environment: spec.environment.iter().map(variable).collect(),
+        environment,
         files,
         max_calls,
         max_memory,
@@ -183,7 +188,7 @@ impl ProviderSpec {
 }
 
 /// Checks a `ProviderConfig`. `arguments`: its `spec.config`.
-pub(in crate::load) fn provider_config(
+pub fn provider_config(
     name: &str,
     spec: &api::ProviderConfigSpec,
     arguments: Option<&Tree>,
@@ -228,19 +233,21 @@ pub fn address(source: &str) -> Option<Arc<str>> {
         [host, namespace, name] => (host, namespace, name),
         _ => return None,
     };
-    let is_word = |text: &str| {
-        !text.is_empty()
-            && !text.starts_with('-')
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-    };
-    let is_host = |text: &str| {
-        let (name, port) = text.split_once(':').unwrap_or((text, "443"));
-        name.split('.').all(is_word) && port.parse::<u16>().is_ok()
-    };
     (is_host(host) && is_word(namespace) && is_word(name)).then(|| {
         // Addresses are compared without regard to case, as Terraform does.
         format!("{host}/{namespace}/{name}").to_ascii_lowercase().into()
     })
+}
+
+fn is_host(text: &str) -> bool {
+    let (name, port) = text.split_once(':').unwrap_or((text, "443"));
+    name.split('.').all(is_word) && port.parse::<u16>().is_ok()
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 #[cfg(test)]

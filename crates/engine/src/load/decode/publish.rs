@@ -11,7 +11,7 @@ use model::{DataKind, DataRef, Diagnostics, Path};
 
 impl Decoder<'_> {
     /// Checks what is to be published, and adds what it refers to.
-    pub(super) fn publications(
+    pub fn publications(
         &mut self,
         inputs: &Inputs,
         references: &mut Vec<Reference>,
@@ -76,10 +76,11 @@ impl Decoder<'_> {
         at: &Path,
         interner: &mut Interner,
     ) -> Result<Option<Template>, Diagnostics> {
-        let problem = |what: String, hint: &str| invalid(at.clone(), what, hint);
         if !target.name.contains("${") {
-            let problem = || vec![problem(invalid_name(target), NAME_HINT)];
-            return if is_subdomain(&target.name) { Ok(None) } else { Err(problem()) };
+            return match is_subdomain(&target.name) {
+                true => Ok(None),
+                false => Err(vec![invalid(at.clone(), invalid_name(target), NAME_HINT)]),
+            };
         }
         let variables: &'static [Variable] = match (&self.free.count, &self.free.for_each) {
             (Some(_), _) => &[Variable::Count],
@@ -87,20 +88,20 @@ impl Decoder<'_> {
             (None, None) => {
                 let hint =
                     "only a Resource with `forEach` or `count` can use `${each.key}` or `${count.index}` in a name";
-                return Err(vec![problem("the name must not be an expression".to_owned(), hint)]);
+                return Err(vec![invalid(at.clone(), "the name must not be an expression", hint)]);
             }
         };
         let (template, found, mut problems) = Template::parse(&Tree::string(&target.name), at, variables, interner);
         problems.extend(found.into_iter().map(|reference| {
             let what =
                 format!("the name depends on `{}`, but must be known before any object is created", reference.target);
-            problem(what, "use `${each.key}` or `${count.index}`")
+            invalid(at.clone(), what, "use `${each.key}` or `${count.index}`")
         }));
         if problems.is_empty() { Ok(Some(template)) } else { Err(problems) }
     }
 }
 
 fn is_key(key: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    !key.is_empty() && key.len() <= 253 && key != "." && !key.starts_with("..") && key.bytes().all(plain)
+    let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    is_plain && !key.is_empty() && key.len() <= 253 && key != "." && !key.starts_with("..")
 }

@@ -81,7 +81,7 @@ fn undecodable(
 }
 
 /// The error of a field that is no readable JSON.
-pub(super) fn undecodable_field(field: &str, why: String) -> Diagnostic {
+pub fn undecodable_field(field: &str, why: String) -> Diagnostic {
     invalid(spec_path(&[field]), "the value cannot be decoded", "").because(why)
 }
 

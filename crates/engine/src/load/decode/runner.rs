@@ -10,7 +10,7 @@ use model::kube_names::is_subdomain;
 use model::{Diagnostics, OWN_VARIABLES, PodRunner};
 
 /// Decodes a runner. One with an error starts no process, because its document cannot be used.
-pub(super) fn decode(written: &api::ProviderRunner, problems: &mut Diagnostics) -> Runner {
+pub fn decode(written: &api::ProviderRunner, problems: &mut Diagnostics) -> Runner {
     if written.kind == RunnerKind::InProcess {
         let unused = api::ProviderRunner { kind: RunnerKind::InProcess, ..api::ProviderRunner::default() };
         if *written != unused {
@@ -24,12 +24,14 @@ pub(super) fn decode(written: &api::ProviderRunner, problems: &mut Diagnostics) 
         problems.push(invalid(spec_path(&["runner", "serviceAccountName"]), what, ""));
     }
     for (index, api::RunnerVariable { name, .. }) in written.env.iter().enumerate() {
-        let at = || spec_path(&["runner", "env"]).index(index).name("name");
-        if name.is_empty() || name.contains('=') {
-            problems.push(invalid(at(), "the name of an environment variable is missing or invalid", ""));
+        let what = if name.is_empty() || name.contains('=') {
+            "the name of an environment variable is missing or invalid".to_owned()
         } else if name.starts_with(OWN_VARIABLES) {
-            problems.push(invalid(at(), format!("names that begin with `{OWN_VARIABLES}` are those of Purlin"), ""));
-        }
+            format!("names that begin with `{OWN_VARIABLES}` are those of Purlin")
+        } else {
+            continue;
+        };
+        problems.push(invalid(spec_path(&["runner", "env"]).index(index).name("name"), what, ""));
     }
     let idle_timeout = written.idle_timeout.as_deref().and_then(|text| {
         let parsed = duration::parse(text);
@@ -47,7 +49,11 @@ pub(super) fn decode(written: &api::ProviderRunner, problems: &mut Diagnostics) 
         service_account: written.service_account_name.as_deref().map(Arc::from),
         resources: resources.unwrap_or_default(),
         node_selector: written.node_selector.clone(),
-        tolerations: written.tolerations.iter().filter_map(|one| serde_json::to_value(one).ok()).collect(),
+        tolerations: written
+            .tolerations
+            .iter()
+            .filter_map(|toleration| serde_json::to_value(toleration).ok())
+            .collect(),
         environment,
         idle_timeout,
     }))

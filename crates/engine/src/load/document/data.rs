@@ -9,7 +9,7 @@ use model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};
 
 impl Document<'_> {
     /// Reads a `ConfigMap` or Secret. Errors are reported, and the valid part is used.
-    pub(super) fn data(&self, mut problems: Diagnostics, kind: DataKind) -> Manifest {
+    pub fn data(&self, mut problems: Diagnostics, kind: DataKind) -> Manifest {
         let Some(name) = metadata(self.tree, "name") else {
             let what = format!("the {} has no name", kind.as_str());
             return Manifest::Ignored(vec![self.error(what).hint("set `metadata.name`")]);
@@ -35,8 +35,11 @@ impl Document<'_> {
                         continue;
                     }
                 };
-                let decoded = || decode_base64(text).map(|bytes| string_from_bytes(&bytes));
-                match if encoded { decoded() } else { Some(text.clone()) } {
+                let decoded = match encoded {
+                    true => decode_base64(text).map(|bytes| string_from_bytes(&bytes)),
+                    false => Some(text.clone()),
+                };
+                match decoded {
                     // `stringData` wins over `data`, as in a cluster.
                     Some(_) if encoded && texts.contains_key(&item.key) => {}
                     Some(text) => drop(texts.insert(item.key.clone(), text)),

@@ -26,7 +26,7 @@ fn full(shape: &Shape) -> Tree {
 /// A tree with every field of the shape, each of a wrong type.
 fn wrong(shape: &Shape) -> Tree {
     let Shape::Map(fields) = shape else { return Tree::list(&[]) };
-    let one = |(name, shape): &(_, Shape)| Entry {
+    let entries = fields.all.iter().map(|(name, shape)| Entry {
         key: std::sync::Arc::clone(name),
         line: 1,
         value: match shape {
@@ -34,8 +34,8 @@ fn wrong(shape: &Shape) -> Tree {
             Shape::Map(_) => wrong(shape),
             _ => Tree::list(&[]),
         },
-    };
-    Tree { line: 1, node: Node::Map(fields.all.iter().map(one).collect()) }
+    });
+    Tree { line: 1, node: Node::Map(entries.collect()) }
 }
 
 #[test]

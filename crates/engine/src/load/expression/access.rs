@@ -9,18 +9,18 @@ use crate::load::intern::Interner;
 use model::{Address, InstanceKey, Number, Path, Segment, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Access {
-    pub(super) root: Root,
+pub struct Access {
+    pub root: Root,
     /// The root as written in the expression.
-    pub(super) source: Arc<str>,
+    pub source: Arc<str>,
     /// The instance selector right after the root, such as `[each.key]`. It comes before `segments`.
-    pub(super) selector: Option<Box<Access>>,
-    pub(super) segments: Arc<[Segment]>,
+    pub selector: Option<Box<Access>>,
+    pub segments: Arc<[Segment]>,
 }
 
 impl Access {
     /// Parses one plain path. `None`: the CEL parser must parse the string.
-    pub(super) fn parse(text: &str, interner: &mut Interner) -> Option<Result<Self, Problem>> {
+    pub fn parse(text: &str, interner: &mut Interner) -> Option<Result<Self, Problem>> {
         let text = text.trim_ascii();
         let (name, mut rest) = identifier(text)?;
         let mut segments = Vec::new();
@@ -50,7 +50,7 @@ impl Access {
     }
 
     /// Resolves the path `name` + `segments`. `Ok(None)`: it is a literal or a type.
-    pub(super) fn named(name: &str, segments: Vec<Segment>, interner: &mut Interner) -> Result<Option<Self>, Problem> {
+    pub fn named(name: &str, segments: Vec<Segment>, interner: &mut Interner) -> Result<Option<Self>, Problem> {
         let named = names::resolve(name, segments, interner)?;
         Ok(named.map(|ResolvedPath { root, source: shown, segments }| Self {
             root,
@@ -67,24 +67,25 @@ impl Access {
     }
 
     /// Whether the value depends only on the instance, so that it can select an instance of a family.
-    pub(super) fn is_instance_variable(&self) -> bool {
+    pub fn is_instance_variable(&self) -> bool {
         matches!(self.root, Root::Variable(Variable::Each | Variable::Count)) && self.selector.is_none()
     }
 
     /// Adds an instance selector. Only for paths of a Resource.
-    pub(super) fn with_selector(self, selector: Option<Self>) -> Self {
+    pub fn with_selector(self, selector: Option<Self>) -> Self {
         Self { selector: selector.map(Box::new), ..self }
     }
 
     /// Reads the value in a scope, without changes.
-    pub(super) fn read(&self, scope: &dyn Scope) -> Result<Value, Problem> {
+    pub fn read(&self, scope: &dyn Scope) -> Result<Value, Problem> {
         let (root, from) = match &self.root {
             Root::Namespace => (scope.namespace(), 0),
             Root::Object(address) => self.object(address, scope)?,
             Root::Variable(variable) => {
                 let value = scope.variable(*variable);
-                let missing = || Problem::new(format!("`{}` is not available here", variable.as_str()));
-                (value.ok_or_else(missing)?, 0)
+                let value =
+                    value.ok_or_else(|| Problem::new(format!("`{}` is not available here", variable.as_str())))?;
+                (value, 0)
             }
         };
         let mut here = &root;
@@ -161,7 +162,7 @@ impl Access {
     }
 
     /// Formats the path up to a number of segments.
-    pub(super) fn show(&self, segments: usize) -> String {
+    pub fn show(&self, segments: usize) -> String {
         let path = Path(self.segments[..segments].to_vec()).to_string();
         let selector = self.selector.as_ref().map(|path| format!("[{}]", path.show_all())).unwrap_or_default();
         let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
@@ -169,17 +170,17 @@ impl Access {
     }
 
     /// Formats the whole path.
-    pub(super) fn show_all(&self) -> String {
+    pub fn show_all(&self) -> String {
         self.show(self.segments.len())
     }
 
     /// The number of segments after the root, including the selector.
-    pub(super) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.segments.len() + usize::from(self.selector.is_some())
     }
 
     /// Returns the object that the path reads.
-    pub(super) fn target(&self) -> Option<&Address> {
+    pub fn target(&self) -> Option<&Address> {
         match &self.root {
             Root::Object(address) => Some(address),
             Root::Namespace | Root::Variable(_) => None,
@@ -187,7 +188,7 @@ impl Access {
     }
 
     /// Returns the instance that the path selects if the object is a family.
-    pub(super) fn instance_selector(&self) -> Option<InstanceSelector> {
+    pub fn instance_selector(&self) -> Option<InstanceSelector> {
         match (&self.selector, self.segments.first()) {
             (Some(path), _) => Some(InstanceSelector::Variable(path.variable()?, path.segments.clone())),
             (None, first) => first.cloned().map(InstanceSelector::Instance),
@@ -195,7 +196,7 @@ impl Access {
     }
 
     /// Returns the variable that the path reads.
-    pub(super) fn variable(&self) -> Option<Variable> {
+    pub fn variable(&self) -> Option<Variable> {
         match self.root {
             Root::Variable(variable) => Some(variable),
             Root::Object(_) | Root::Namespace => None,

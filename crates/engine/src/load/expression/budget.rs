@@ -15,7 +15,7 @@ use std::cell::Cell;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 use cel::common::types::{
-    CelBytes, CelInt, CelList, CelMap, CelOptional, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE, Type,
+    CelBytes, CelInt, CelList, CelMap, CelOptional, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE,
 };
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
@@ -44,7 +44,7 @@ thread_local! {
 }
 
 /// Evaluates a template with a new budget.
-pub(super) fn within_template<T>(evaluate: impl FnOnce() -> T) -> T {
+pub fn within_template<T>(evaluate: impl FnOnce() -> T) -> T {
     let outer = TEMPLATE.replace(LIMIT);
     let result = evaluate();
     TEMPLATE.set(outer);
@@ -71,7 +71,7 @@ impl PlanBudget {
 
 /// The budget that an expression exceeds.
 #[derive(Clone, Copy)]
-pub(super) enum Exhausted {
+pub enum Exhausted {
     Template,
     Plan,
 }
@@ -86,7 +86,7 @@ impl Exhausted {
     }
 
     /// Why the evaluation ended with this error, unless it had another cause.
-    pub(super) fn cause_of(error: &ExecutionError) -> Option<Self> {
+    pub fn cause_of(error: &ExecutionError) -> Option<Self> {
         let ExecutionError::FunctionError { function, .. } = error else { return None };
         [Self::Template, Self::Plan].into_iter().find(|exhausted| exhausted.function() == function)
     }
@@ -108,7 +108,7 @@ impl From<Exhausted> for ExecutionError {
 }
 
 /// Charges a number of units.
-pub(super) fn spend(units: u64) -> Result<(), Exhausted> {
+pub fn spend(units: u64) -> Result<(), Exhausted> {
     for (budget, exhausted) in [(&TEMPLATE, Exhausted::Template), (&PLAN, Exhausted::Plan)] {
         budget.set(budget.get().checked_sub(units).ok_or(exhausted)?);
     }
@@ -116,20 +116,19 @@ pub(super) fn spend(units: u64) -> Result<(), Exhausted> {
 }
 
 /// Charges a value before it is copied for the evaluator.
-pub(super) fn spend_value(value: &Value) -> Result<(), Exhausted> {
+pub fn spend_value(value: &Value) -> Result<(), Exhausted> {
     let available = usize::try_from(TEMPLATE.get()).unwrap_or(usize::MAX).saturating_mul(ELEMENT);
     let remaining = subtract(available, value);
     spend(remaining.map_or(u64::MAX, |remaining| ((available - remaining) / ELEMENT) as u64))
 }
 
 /// Rejects a value that is too large. It may share its parts, which are copied when it is sent or recorded.
-pub(super) fn check_size(value: &Value) -> Result<(), Problem> {
-    let fits = subtract(MAX_VALUE, value).is_some();
-    let problem = || {
-        Problem::new("the value with all that its expressions insert is larger than 16 MiB")
-            .hint("insert large values in fewer places")
-    };
-    fits.then_some(()).ok_or_else(problem)
+pub fn check_size(value: &Value) -> Result<(), Problem> {
+    if subtract(MAX_VALUE, value).is_some() {
+        return Ok(());
+    }
+    let problem = Problem::new("the value with all that its expressions insert is larger than 16 MiB");
+    Err(problem.hint("insert large values in fewer places"))
 }
 
 /// Subtracts the size of a value from a number of bytes. `None`: it is larger. It is not visited further then, because
@@ -148,7 +147,7 @@ fn subtract(bytes: usize, value: &Value) -> Option<usize> {
 }
 
 /// Charges a part of a string.
-pub(super) fn spend_text(length: usize) -> Result<(), Exhausted> {
+pub fn spend_text(length: usize) -> Result<(), Exhausted> {
     spend(units(length))
 }
 
@@ -175,19 +174,19 @@ fn weight(value: &dyn Val) -> u64 {
 }
 
 /// Charges the value of an expression.
-pub(super) fn charge(expression: &mut IdedExpr) {
+pub fn charge(expression: &mut IdedExpr) {
     if !matches!(expression.expr, Expr::Literal(_)) {
         wrap(expression, "@charge");
     }
 }
 
 /// Charges the list of a comprehension. A map becomes the sorted list of its keys, because its own order is not stable.
-pub(super) fn limit_range(range: &mut IdedExpr) {
+pub fn limit_range(range: &mut IdedExpr) {
     wrap(range, "@range");
 }
 
 /// Charges the arguments and the result of a call.
-pub(super) fn limit_call(expression: &mut IdedExpr) {
+pub fn limit_call(expression: &mut IdedExpr) {
     let Expr::Call(call) = &mut expression.expr else { return };
     match call.func_name.as_str() {
         operators::LOGICAL_AND
@@ -253,20 +252,16 @@ fn wrap_with(expression: &mut IdedExpr, function: &str, other: impl Into<Option<
 }
 
 /// Declares the functions that charge values. Expressions cannot name them.
-pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
-    let any = || vec![DYN_TYPE];
-    env.add_overload("@charge", "@charge", any(), charge_value)?;
-    env.add_overload("@range", "@range", any(), range)?;
-    env.add_overload("@quadratic", "@quadratic(list)", any(), quadratic)?;
+pub fn extension(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_overload("@charge", "@charge", vec![DYN_TYPE], charge_value)?;
+    env.add_overload("@range", "@range", vec![DYN_TYPE], range)?;
+    env.add_overload("@quadratic", "@quadratic(list)", vec![DYN_TYPE], quadratic)?;
     env.add_overload("@quadratic", "@quadratic(string)", vec![DYN_TYPE, DYN_TYPE], quadratic)?;
     env.add_overload("@pieces", "@pieces", vec![DYN_TYPE, DYN_TYPE], pieces)?;
-    env.add_overload("@json", "@json", any(), json)?;
-    env.add_overload("@template", "@template", any(), template)?;
-    let replace_types = |count: usize| -> Vec<Type> {
-        [STRING_TYPE, STRING_TYPE, STRING_TYPE, cel::common::types::INT_TYPE].into_iter().take(count).collect()
-    };
-    env.add_overload("@replace", "@replace", replace_types(3), replace)?;
-    env.add_overload("@replace", "@replace_n", replace_types(4), replace)?;
+    env.add_overload("@json", "@json", vec![DYN_TYPE], json)?;
+    env.add_overload("@template", "@template", vec![DYN_TYPE], template)?;
+    env.add_overload("@replace", "@replace", vec![STRING_TYPE, STRING_TYPE, STRING_TYPE], replace)?;
+    env.add_overload("@replace", "@replace_n", vec![STRING_TYPE, STRING_TYPE, STRING_TYPE, INT_TYPE], replace)?;
     env.add_overload("@join", "@join", vec![LIST_TYPE], join)?;
     env.add_overload("@join", "@join_with", vec![LIST_TYPE, STRING_TYPE], join)
 }
@@ -301,8 +296,7 @@ fn range<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
 }
 
 fn quadratic<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
-    let size = |arg: &CowVal<'_, '_>| weight(arg.as_ref());
-    let (a, b) = (args.first().map_or(1, size), args.last().map_or(1, size));
+    let [a, b] = [args.first(), args.last()].map(|arg| arg.map_or(1, |arg| weight(arg.as_ref())));
     spend(a.saturating_mul(b) / 16)?;
     first(args)
 }
@@ -325,11 +319,11 @@ fn json<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
 fn template<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let value = first(args)?;
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
-        let long = |clause: &str| {
+        let is_long = text.inner().split('%').skip(1).any(|clause| {
             let precision = clause.strip_prefix('.').unwrap_or_default();
             precision.bytes().take_while(u8::is_ascii_digit).count() > 2
-        };
-        if text.inner().split('%').skip(1).any(long) {
+        });
+        if is_long {
             return Err(ExecutionError::function_error("format", "the precision can have at most two digits"));
         }
     }

@@ -9,7 +9,7 @@ use model::unicode::to_nfc;
 use model::{Number, Value};
 
 /// Converts a known value without marks. Integers become int if they fit, otherwise uint, otherwise double.
-pub(super) fn to_cel(value: &Value) -> cel::Value {
+pub fn to_cel(value: &Value) -> cel::Value {
     match value {
         Value::Null | Value::Unknown => cel::Value::Null,
         Value::Bool(bool) => cel::Value::Bool(*bool),
@@ -30,7 +30,7 @@ pub(super) fn to_cel(value: &Value) -> cel::Value {
 }
 
 /// Converts the result of an expression. `Err` describes a result that is not a value.
-pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
+pub fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
     Ok(match value {
         cel::Value::Null => Value::Null,
         cel::Value::Bool(bool) => Value::Bool(bool),
@@ -62,7 +62,7 @@ pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
 }
 
 /// Converts a value to a string, as CEL's `string()` does. `Err` describes a value that cannot be converted.
-pub(super) fn to_text(value: &Value) -> Result<String, &'static str> {
+pub fn to_text(value: &Value) -> Result<String, &'static str> {
     Ok(match value.unmarked() {
         Value::String(text) => text.to_string(),
         Value::Number(number) => number.to_string(),

@@ -5,7 +5,7 @@ use cel::ExecutionError;
 use super::{Problem, terraform};
 
 /// The error by names and types, without values.
-pub(super) fn problem(error: &ExecutionError) -> Problem {
+pub fn problem(error: &ExecutionError) -> Problem {
     let problem = Problem::new(describe(error));
     match hint(error) {
         Some(hint) => problem.hint(hint),
@@ -30,7 +30,6 @@ fn hint(error: &ExecutionError) -> Option<String> {
 
 fn instead(operator: &str, types: &[&str]) -> Option<String> {
     let &[a, b] = types else { return None };
-    let is_number = |name: &str| matches!(name, "int" | "uint" | "double");
     match operator {
         "+" if a == "map" && b == "map" => terraform::function("merge").map(str::to_owned),
         "+" if types.contains(&"string") && types.iter().any(|name| is_number(name)) => {
@@ -46,6 +45,10 @@ fn instead(operator: &str, types: &[&str]) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn is_number(type_name: &str) -> bool {
+    matches!(type_name, "int" | "uint" | "double")
 }
 
 fn sign(operation: &str) -> &str {

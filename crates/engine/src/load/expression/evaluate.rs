@@ -5,8 +5,7 @@ use cel::common::value::Val;
 use cel::{Context, ExecutionError};
 
 use super::budget::Exhausted;
-use super::program::Program;
-use super::slot::{ReadMode, Slot};
+use super::program::{Program, ReadMode, Slot};
 use super::uses::Marks;
 use super::{Access, Part, Problem, Scope, budget, convert, describe, functions};
 use model::Value;
@@ -15,7 +14,7 @@ use model::unicode::to_nfc;
 impl Program {
     /// Returns the value in a scope. It is unknown if any part of a value that the expression reads is unknown, and
     /// sensitive if any of them is sensitive, even if they are in a branch that is not taken.
-    pub(super) fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Problem> {
+    pub(crate) fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Problem> {
         let reads: Vec<SlotResult> = self.slots.iter().map(|slot| slot.read(scope)).collect();
         let found = reads.iter().filter_map(|read| read.as_ref().ok());
         let marks = found.fold(Marks::default(), |marks, found| marks.or(found.marks));
@@ -112,21 +111,21 @@ impl Slot {
 
     fn bind(&self, read: &SlotResult) -> Result<Option<Box<dyn Val>>, ExecutionError> {
         let Ok(SlotValue { value, .. }) = read else { return Ok(None) };
-        let converted = || match value {
-            Some(value) => {
-                budget::spend_value(value)?;
-                Box::<dyn Val>::try_from(convert::to_cel(value)).map(Some)
-            }
-            None => Ok(None),
-        };
-        Ok(Some(match self.mode {
-            ReadMode::Value => return converted(),
-            ReadMode::Presence => Box::<dyn Val>::try_from(cel::Value::Bool(value.is_some()))?,
-            ReadMode::Optional(_) => match converted()? {
+        if self.mode == ReadMode::Presence {
+            return Box::<dyn Val>::try_from(cel::Value::Bool(value.is_some())).map(Some);
+        }
+        let mut converted = None;
+        if let Some(value) = value {
+            budget::spend_value(value)?;
+            converted = Some(Box::<dyn Val>::try_from(convert::to_cel(value))?);
+        }
+        if let ReadMode::Optional(_) = self.mode {
+            return Ok(Some(match converted {
                 Some(value) => Box::new(CelOptional::of(value)),
                 None => Box::new(CelOptional::none()),
-            },
-        }))
+            }));
+        }
+        Ok(converted)
     }
 }
 
@@ -140,7 +139,7 @@ fn missing(name: &str, reads: &[SlotResult]) -> Problem {
 }
 
 /// Joins the parts of a string. The string is unknown if any part is unknown, and sensitive if any part is sensitive.
-pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> {
+pub fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> {
     let mut joined = String::new();
     let (mut unknown, mut sensitive) = (false, false);
     for part in parts {

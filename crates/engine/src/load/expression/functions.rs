@@ -76,7 +76,7 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// The environment of all evaluations. It is created once, because it holds no values.
-pub(super) fn environment() -> &'static Arc<Env> {
+pub fn environment() -> &'static Arc<Env> {
     static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
         let mut env = Env::stdlib();
         // The names are constants, and a test evaluates one of each.
@@ -101,7 +101,7 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 /// Rejects a call of an unknown function.
-pub(super) fn check(call: &CallExpr) -> Result<(), Problem> {
+pub fn check(call: &CallExpr) -> Result<(), Problem> {
     if !call.func_name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Ok(());
     }
@@ -125,7 +125,7 @@ pub(super) fn check(call: &CallExpr) -> Result<(), Problem> {
 }
 
 /// Replaces the variadic `math.greatest(…)` and `math.least(…)` by functions with one or two arguments.
-pub(super) fn expand_variadic(call: &mut CallExpr) {
+pub fn expand_variadic(call: &mut CallExpr) {
     let math = matches!(call.target.as_deref().map(|t| &t.expr), Some(Expr::Ident(name)) if name == "math");
     let name = match call.func_name.as_str() {
         "greatest" if math => "math.@max",

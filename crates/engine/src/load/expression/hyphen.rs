@@ -1,7 +1,5 @@
 //! Detects names that are written with `-`: `app-key.id` is `app - key.id` in an expression, a subtraction of objects.
 
-use std::sync::Arc;
-
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::Problem;
@@ -11,7 +9,7 @@ use model::{Address, Segment};
 
 /// Rejects a subtraction from or of a whole object. `source`: the whole expression. `is_bound`: whether a name is a
 /// variable of a comprehension.
-pub(super) fn check(
+pub fn check(
     call: &CallExpr,
     source: &str,
     is_bound: &dyn Fn(&str) -> bool,
@@ -30,10 +28,9 @@ pub(super) fn check(
 
 /// The problem of a source that the CEL parser rejects, but which is a path if each `-` is a part of a name, such as
 /// `my-for.id`.
-pub(super) fn of_source(source: &str) -> Option<Problem> {
-    let is_name = |name: &str| names::is_identifier(&name.replace('-', "_"));
+pub fn of_source(source: &str) -> Option<Problem> {
     let steps: Vec<Segment> = source.trim().split('.').map(|name| Segment::Name(name.into())).collect();
-    let is_path = steps.iter().all(|step| matches!(step, Segment::Name(name) if is_name(name)));
+    let is_path = source.trim().split('.').all(|name| names::is_identifier(&name.replace('-', "_")));
     let (before, _) = source.trim().split_once('-')?;
     is_path.then(|| problem(before, source, &steps))
 }
@@ -119,15 +116,14 @@ fn problem(object: &str, source: &str, steps: &[Segment]) -> Problem {
 
 /// The path as an expression.
 fn written(steps: &[Segment]) -> String {
-    let dashed = |name: &Arc<str>| name.replace('_', "-");
     match steps {
         [Segment::Name(root), Segment::Name(name), rest @ ..] if &**root == "data" => {
-            names::path_expression(&Address::data(&dashed(name)).name, rest)
+            names::path_expression(&Address::data(&name.replace('_', "-")).name, rest)
         }
         [Segment::Name(root), rest @ ..] if !names::is_resource_root(root) || &**root == "resources" => {
             names::append_path(root.to_string(), rest)
         }
-        [Segment::Name(root), rest @ ..] => names::path_expression(&dashed(root), rest),
+        [Segment::Name(root), rest @ ..] => names::path_expression(&root.replace('_', "-"), rest),
         _ => String::new(),
     }
 }

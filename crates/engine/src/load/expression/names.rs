@@ -39,7 +39,7 @@ const TYPES: &[&str] =
 const NAMESPACES: &[&str] = &["base64", "json", "lists", "math", "optional", "strings"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Root {
+pub enum Root {
     Object(Address),
     /// `ns`.
     Namespace,
@@ -48,14 +48,14 @@ pub(super) enum Root {
 }
 
 /// A resolved path: its root, the root as written, and the remaining segments.
-pub(super) struct ResolvedPath {
-    pub(super) root: Root,
-    pub(super) source: Arc<str>,
-    pub(super) segments: Vec<Segment>,
+pub struct ResolvedPath {
+    pub root: Root,
+    pub source: Arc<str>,
+    pub segments: Vec<Segment>,
 }
 
 /// Whether `name` is a namespace of functions, such as `math`.
-pub(super) fn is_namespace(name: &str) -> bool {
+pub fn is_namespace(name: &str) -> bool {
     NAMESPACES.contains(&name)
 }
 
@@ -66,17 +66,17 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// Returns the number of segments that belong to the root: one in `resources["a"]` and `data.a`.
-pub(super) fn root_segments(name: &str) -> usize {
+pub fn root_segments(name: &str) -> usize {
     usize::from(matches!(name, "resources" | "data"))
 }
 
 /// Whether a path that starts with `name` can only reference a Resource.
-pub(super) fn is_resource_root(name: &str) -> bool {
+pub fn is_resource_root(name: &str) -> bool {
     name != "ns" && Variable::named(name).is_none() && !LITERALS.contains(&name)
 }
 
 /// Resolves the path `name` + `segments`. `Ok(None)`: it is a literal or a type.
-pub(super) fn resolve(
+pub fn resolve(
     name: &str,
     mut segments: Vec<Segment>,
     interner: &mut Interner,
@@ -145,9 +145,9 @@ fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, 
 }
 
 /// The problem of a reserved name, with the path after it.
-pub(super) fn reserved(name: &str, rest: &[Segment]) -> Problem {
+pub fn reserved(name: &str, rest: &[Segment]) -> Problem {
     let spelled = name.replace('_', "-");
-    let own = match Variable::named(name) {
+    let explained = match Variable::named(name) {
         Some(Variable::Each) => Some(("it exists only in a Resource with `forEach`", "set `forEach` on the Resource")),
         Some(Variable::Count) => Some(("it exists only in a Resource with `count`", "set `count` on the Resource")),
         Some(Variable::Itself) => Some((
@@ -156,7 +156,7 @@ pub(super) fn reserved(name: &str, rest: &[Segment]) -> Problem {
         )),
         _ => None,
     };
-    if let Some((why, hint)) = own {
+    if let Some((why, hint)) = explained {
         return Problem::new(format!("`{name}` is not available here")).because(why).hint(hint);
     }
     if let Some(instead) = terraform::reserved(name, rest) {
@@ -173,7 +173,7 @@ pub(super) fn reserved(name: &str, rest: &[Segment]) -> Problem {
 }
 
 /// Converts the CEL parser's error for a reserved word. `source`: the expression from that word on.
-pub(super) fn reserved_word(message: &str, source: &str) -> Option<Problem> {
+pub fn reserved_word(message: &str, source: &str) -> Option<Problem> {
     let (_, name) = message.split_once("reserved identifier: ")?;
     let after = source.strip_prefix(name).and_then(|after| after.strip_prefix('.')).unwrap_or_default();
     let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))).unwrap_or(after.len());
@@ -201,7 +201,7 @@ fn data_source_expression(name: &str) -> String {
     append_path("data".to_owned(), &[field])
 }
 
-pub(super) fn append_path(root: String, path: &[Segment]) -> String {
+pub fn append_path(root: String, path: &[Segment]) -> String {
     let mut out = root;
     for segment in path {
         match segment {

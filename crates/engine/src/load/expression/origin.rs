@@ -8,54 +8,54 @@ const MAX_PATHS: usize = 16;
 
 /// A part of the value of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PartPath {
+pub struct PartPath {
     /// The position of the slot.
-    pub(super) slot: usize,
-    pub(super) path: Vec<Step>,
+    pub slot: usize,
+    pub path: Vec<Step>,
 }
 
 /// The parts of slots that a result may be, and which are not read yet. Without any, it is a new value: everything that
 /// it was made of counts as read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Origin {
-    pub(super) paths: Vec<PartPath>,
+pub struct Origin {
+    pub paths: Vec<PartPath>,
     /// If the result is a new list: its items.
-    pub(super) items: Option<Box<Self>>,
+    pub items: Option<Box<Self>>,
 }
 
 impl Origin {
-    pub(super) fn slot(slot: usize) -> Self {
+    pub fn slot(slot: usize) -> Self {
         Self { paths: vec![PartPath { slot, path: Vec::new() }], items: None }
     }
 
     /// A new list with these items.
-    pub(super) fn list(items: Self) -> Self {
+    pub fn list(items: Self) -> Self {
         Self { paths: Vec::new(), items: Some(Box::new(items)) }
     }
 
     /// The result of one of two expressions.
-    pub(super) fn or(mut self, other: Self) -> Self {
+    pub fn or(mut self, other: Self) -> Self {
         for path in other.paths {
             if !self.paths.contains(&path) {
                 self.paths.push(path);
             }
         }
         self.items = match (self.items, other.items) {
-            (Some(one), Some(other)) => Some(Box::new(one.or(*other))),
-            (one, other) => one.or(other),
+            (Some(items), Some(others)) => Some(Box::new(items.or(*others))),
+            (items, others) => items.or(others),
         };
         self
     }
 
     /// A part of this result.
-    pub(super) fn part(mut self, step: &Step) -> Self {
+    pub fn part(mut self, step: &Step) -> Self {
         self.paths.iter_mut().for_each(|part| part.path.push(step.clone()));
         let items = self.items.take().filter(|_| !matches!(step, Step::To(Segment::Name(_))));
         items.into_iter().fold(self, |origin, items| origin.or(*items))
     }
 
     /// Whether there are so many paths that they are better read as a whole.
-    pub(super) fn is_too_large(&self) -> bool {
+    pub fn is_too_large(&self) -> bool {
         self.paths.len() > MAX_PATHS || self.items.as_ref().is_some_and(|items| items.is_too_large())
     }
 }

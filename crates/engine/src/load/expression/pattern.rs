@@ -57,7 +57,7 @@ struct Pattern {
 }
 
 /// Evaluates a template that begins without compiled regular expressions, so that its cost does not depend on others.
-pub(super) fn within_template<T>(evaluate: impl FnOnce() -> T) -> T {
+pub fn within_template<T>(evaluate: impl FnOnce() -> T) -> T {
     let outer = COMPILED.take();
     let result = evaluate();
     COMPILED.set(outer);
@@ -65,7 +65,7 @@ pub(super) fn within_template<T>(evaluate: impl FnOnce() -> T) -> T {
 }
 
 /// Whether `text` contains a match of `pattern`.
-pub(super) fn matches(text: &str, pattern: &str) -> Result<bool, ExecutionError> {
+pub fn matches(text: &str, pattern: &str) -> Result<bool, ExecutionError> {
     let known = COMPILED.with_borrow(|compiled| compiled.patterns.get(pattern).cloned());
     let pattern = known.map_or_else(|| compile(pattern), Ok)?;
     budget::spend((text.len() as u64).saturating_mul(pattern.positions) / COMPARISONS)?;
@@ -73,14 +73,8 @@ pub(super) fn matches(text: &str, pattern: &str) -> Result<bool, ExecutionError>
 }
 
 fn compile(pattern: &str) -> Result<Rc<Pattern>, ExecutionError> {
-    let error = |what: String| ExecutionError::function_error("matches", what);
-    let too_large = || {
-        let what = "is too large: `\\w` and `\\d` have the characters of all languages, so use `[0-9A-Za-z_]`, \
-                    `[0-9]` or fewer repetitions";
-        error(format!("the regular expression `{}` {what}", excerpt(pattern)))
-    };
     if pattern.len() > MAX_LENGTH {
-        return Err(error(format!("the regular expression is longer than {MAX_LENGTH} bytes")));
+        return Err(refused(format!("the regular expression is longer than {MAX_LENGTH} bytes")));
     }
     let of_byte = if ignores_case(pattern) { READ_IGNORING_CASE } else { READ };
     budget::spend(pattern.len() as u64 * of_byte)?;
@@ -90,16 +84,16 @@ fn compile(pattern: &str) -> Result<Rc<Pattern>, ExecutionError> {
             regex_syntax::Error::Translate(problem) => problem.kind().to_string(),
             _ => "it cannot be read".to_owned(),
         };
-        error(format!("the regular expression `{}` is invalid: {what}", excerpt(pattern)))
+        refused(format!("the regular expression `{}` is invalid: {what}", excerpt(pattern)))
     })?;
     let Size { compilation, positions } = size(&syntax);
     if compilation > MAX_COMPILATION {
-        return Err(too_large());
+        return Err(too_large(pattern));
     }
     let units = compilation + COMPILATION;
     budget::spend(units)?;
     let built = RegexBuilder::new(pattern).size_limit(MAX_MEMORY).dfa_size_limit(MAX_MEMORY).build();
-    let compiled = Rc::new(Pattern { regex: built.map_err(|_| too_large())?, positions });
+    let compiled = Rc::new(Pattern { regex: built.map_err(|_| too_large(pattern))?, positions });
     COMPILED.with_borrow_mut(|known| {
         if known.units + units > MAX_KEPT {
             *known = Compiled::default();
@@ -108,6 +102,16 @@ fn compile(pattern: &str) -> Result<Rc<Pattern>, ExecutionError> {
         known.patterns.insert(pattern.into(), Rc::clone(&compiled));
     });
     Ok(compiled)
+}
+
+fn too_large(pattern: &str) -> ExecutionError {
+    let what = "is too large: `\\w` and `\\d` have the characters of all languages, so use `[0-9A-Za-z_]`, \
+                `[0-9]` or fewer repetitions";
+    refused(format!("the regular expression `{}` {what}", excerpt(pattern)))
+}
+
+fn refused(what: String) -> ExecutionError {
+    ExecutionError::function_error("matches", what)
 }
 
 /// Enough of a regular expression to recognize it, on one line.

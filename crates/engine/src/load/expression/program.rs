@@ -3,7 +3,7 @@
 use cel::common::ast::{Expr, IdedExpr};
 use cel::parser::{ParseErrors, PrattParser};
 
-use super::slot::{ReadMode, Slot};
+use super::uses::Uses;
 use super::{Access, InstanceSelector, Problem, hyphen, names, rewrite, scan, terraform};
 use crate::load::intern::Interner;
 
@@ -17,17 +17,17 @@ const MAX_NESTING: usize = 320;
 /// A parsed expression. Variables replace the paths that it reads, so that only their values are converted and their
 /// marks are checked before the evaluation.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) source: Box<str>,
+pub struct Program {
+    pub(crate) source: Box<str>,
     /// The column of its `${`.
-    pub(super) column: usize,
-    pub(super) expression: Box<IdedExpr>,
-    pub(super) slots: Box<[Slot]>,
+    pub(crate) column: usize,
+    pub(crate) expression: Box<IdedExpr>,
+    pub(crate) slots: Box<[Slot]>,
 }
 
 impl Program {
     /// Parses an expression whose `${` is at `column`.
-    pub(super) fn parse(source: &str, column: usize, interner: &mut Interner) -> Result<Self, Problem> {
+    pub(crate) fn parse(source: &str, column: usize, interner: &mut Interner) -> Result<Self, Problem> {
         if source.trim().is_empty() {
             return Err(Problem::new("the expression is empty").hint("write `$${` for a literal `${`"));
         }
@@ -44,7 +44,7 @@ impl Program {
     }
 
     /// Returns the path if the expression is only a path, with a key that only CEL can parse.
-    pub(super) fn into_path(self) -> Result<Access, Self> {
+    pub(crate) fn into_path(self) -> Result<Access, Self> {
         match (&self.expression.expr, &*self.slots) {
             (Expr::Ident(_), [Slot { access, mode: ReadMode::Value, .. }]) => Ok(access.clone()),
             _ => Err(self),
@@ -52,7 +52,7 @@ impl Program {
     }
 
     /// Whether the expression is a literal list or map, in words.
-    pub(super) fn collection(&self) -> Option<&'static str> {
+    pub(crate) fn collection(&self) -> Option<&'static str> {
         match &self.expression.expr {
             Expr::List(_) => Some("a list"),
             Expr::Map(_) => Some("a map"),
@@ -61,13 +61,13 @@ impl Program {
     }
 
     /// Returns all paths in reading order.
-    pub(super) fn accesses(&self) -> impl Iterator<Item = &Access> {
+    pub(crate) fn accesses(&self) -> impl Iterator<Item = &Access> {
         self.slots.iter().map(|slot| &slot.access)
     }
 
     /// Returns all paths with the instances that they select if the object is a family. A presence check of an instance
     /// reads the whole family.
-    pub(super) fn accesses_with_selectors(&self) -> impl Iterator<Item = (&Access, Option<InstanceSelector>)> {
+    pub(crate) fn accesses_with_selectors(&self) -> impl Iterator<Item = (&Access, Option<InstanceSelector>)> {
         self.slots.iter().map(|slot| {
             let whole = match slot.mode {
                 ReadMode::Value => false,
@@ -103,4 +103,23 @@ fn syntax_error(source: &str, errors: &ParseErrors, column: usize) -> Problem {
         Some(instead) => problem.hint(instead),
         None => problem,
     }
+}
+
+/// A path, replaced by the variable `@` + its position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    pub access: Access,
+    pub mode: ReadMode,
+    /// The parts of the value that are read, if the mode is `Value`.
+    pub uses: Uses,
+}
+
+/// How an expression reads a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReadMode {
+    Value,
+    /// `has(…)`: whether the path exists.
+    Presence,
+    /// `….?name`: its value as an optional, which is none if that segment or a later one does not exist.
+    Optional(usize),
 }

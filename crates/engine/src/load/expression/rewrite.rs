@@ -6,25 +6,24 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralVal
 use indexmap::IndexMap;
 
 use super::origin::{Origin, PartPath};
-use super::slot::{ReadMode, Slot};
+use super::program::{ReadMode, Slot};
 use super::uses::{Step, Uses};
 use super::{Access, Problem, budget, functions, hyphen, names};
 use crate::load::intern::Interner;
 use model::Segment;
 
 /// Rewrites the expression and returns the paths that it reads. A path that is read twice has one slot.
-pub(super) fn prepare(expression: &mut IdedExpr, source: &str, interner: &mut Interner) -> Result<Vec<Slot>, Problem> {
+pub fn prepare(expression: &mut IdedExpr, source: &str, interner: &mut Interner) -> Result<Vec<Slot>, Problem> {
     let mut pass = Pass { slots: IndexMap::new(), bound: Vec::new(), depth: 0, source, interner };
     pass.read(expression)?;
-    let slot = |((access, mode), uses)| Slot { access, mode, uses };
-    Ok(pass.slots.into_iter().map(slot).collect())
+    Ok(pass.slots.into_iter().map(|((access, mode), uses)| Slot { access, mode, uses }).collect())
 }
 
 /// The maximum nesting of operations, so that the evaluation fits the stack of a small thread.
 const MAX_DEPTH: usize = 64;
 
 /// The problem of an expression that exceeds the maximum depth.
-pub(super) fn too_deep() -> Problem {
+pub fn too_deep() -> Problem {
     Problem::new(format!("the expression nests more than {MAX_DEPTH} operations deep"))
         .hint("use `['a', 'b'].join()` to join many strings")
 }
@@ -109,6 +108,11 @@ impl Pass<'_> {
         }
     }
 
+    /// Whether it is the namespace of functions, such as `math`.
+    fn is_namespace(&self, expression: &IdedExpr) -> bool {
+        matches!(&expression.expr, Expr::Ident(name) if names::is_namespace(name) && self.bound(name).is_none())
+    }
+
     /// The origin of a variable of a comprehension.
     fn bound(&self, name: &str) -> Option<&Origin> {
         self.bound.iter().rev().find(|(known, _)| known == name).map(|(_, origin)| origin)
@@ -164,9 +168,9 @@ impl Pass<'_> {
                 self.add_whole(&part);
                 Origin::default()
             }
-            (operators::CONDITIONAL, None, [condition, one, other]) => {
+            (operators::CONDITIONAL, None, [condition, value, otherwise]) => {
                 self.read(condition)?;
-                self.visit(one)?.or(self.visit(other)?)
+                self.visit(value)?.or(self.visit(otherwise)?)
             }
             (operators::IN, None, [searched, list]) => {
                 self.read(searched)?;
@@ -181,8 +185,7 @@ impl Pass<'_> {
                 Origin::default()
             }
             (_, target, args) => {
-                let namespace = |target: &&mut IdedExpr| matches!(&target.expr, Expr::Ident(name) if names::is_namespace(name) && self.bound(name).is_none());
-                let target = target.filter(|target| !namespace(target));
+                let target = target.filter(|target| !self.is_namespace(target));
                 target.into_iter().chain(args).try_for_each(|operand| self.read(operand))?;
                 Origin::default()
             }
@@ -235,22 +238,20 @@ impl Pass<'_> {
     /// Visits the step of a loop, such as `@result + [element]`, and returns the added elements. Its shape stays
     /// unchanged, because the evaluator recognizes it and appends in place; the added elements are charged.
     fn step(&mut self, expression: &mut IdedExpr, accumulator: &str) -> Result<Origin, Problem> {
-        let is_accumulator =
-            |expression: &IdedExpr| matches!(&expression.expr, Expr::Ident(name) if name == accumulator);
         let Expr::Call(call) = &mut expression.expr else { return self.read(expression).map(|()| Origin::default()) };
         match (call.func_name.as_str(), call.args.as_mut_slice()) {
-            (operators::CONDITIONAL, [condition, one, other]) => {
+            (operators::CONDITIONAL, [condition, value, otherwise]) => {
                 self.read(condition)?;
-                Ok(self.step(one, accumulator)?.or(self.step(other, accumulator)?))
+                Ok(self.step(value, accumulator)?.or(self.step(otherwise, accumulator)?))
             }
             (operators::ADD, [before, IdedExpr { expr: Expr::List(ListExpr { elements, .. }), .. }])
-                if is_accumulator(before) && elements.len() == 1 =>
+                if is_variable(before, accumulator) && elements.len() == 1 =>
             {
                 let added = self.visit(&mut elements[0])?;
                 budget::charge(&mut elements[0]);
                 Ok(added)
             }
-            (_, args) if args.iter().any(is_accumulator) => {
+            (_, args) if args.iter().any(|arg| is_variable(arg, accumulator)) => {
                 args.iter_mut().try_for_each(|arg| self.read(arg)).map(|()| Origin::default())
             }
             _ => self.read(expression).map(|()| Origin::default()),
@@ -335,4 +336,8 @@ impl Pass<'_> {
             _ => None,
         }
     }
+}
+
+fn is_variable(expression: &IdedExpr, variable: &str) -> bool {
+    matches!(&expression.expr, Expr::Ident(name) if name == variable)
 }

@@ -1,7 +1,7 @@
 //! Finds the expressions in a string: from `${` to the closing `}`, by CEL's lexical rules.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub enum Piece<'a> {
     Text(&'a str),
     /// `$${`: a literal `${`.
     Escaped,
@@ -11,10 +11,10 @@ pub(super) enum Piece<'a> {
 
 /// An expression without closing `}`: the byte offset of its `${`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unclosed(pub(super) usize);
+pub struct Unclosed(pub usize);
 
 /// Splits a string into pieces. Joined, they are the string.
-pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Unclosed> {
+pub fn split(text: &str) -> Result<Vec<Piece<'_>>, Unclosed> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut from = 0;
@@ -68,7 +68,7 @@ fn end_of_expression(text: &str) -> Option<usize> {
 
 /// Returns an upper limit for the depth of the expression's tree. It must be known before parsing, because the parser
 /// and all functions that walk or drop the tree recurse.
-pub(super) fn nesting(text: &str) -> usize {
+pub fn nesting(text: &str) -> usize {
     // One level of recursion takes several calls in the parser.
     const RECURSION: usize = 4;
     let bytes = text.as_bytes();
@@ -134,8 +134,11 @@ mod tests {
     use super::*;
 
     fn expressions(text: &str) -> Vec<&str> {
-        let expression = |piece| if let Piece::Expression(source, _) = piece { Some(source) } else { None };
-        split(text).unwrap().into_iter().filter_map(expression).collect()
+        split(text)
+            .unwrap()
+            .into_iter()
+            .filter_map(|piece| if let Piece::Expression(source, _) = piece { Some(source) } else { None })
+            .collect()
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Names and functions of Terraform's language that expressions do not have, each with what to write instead.
 
-use model::{Path, Segment};
+use super::names::path_expression;
+use model::{Address, Path, Segment};
 
 /// Functions of Terraform that expressions lack or call differently, each with the expression or the way that replaces
 /// it. `docs/expressions.md` has the same table.
-pub(super) const FUNCTIONS: &[(&str, &str)] = &[
+pub const FUNCTIONS: &[(&str, &str)] = &[
     ("abs", "write `math.abs(n)`"),
     ("alltrue", "write `items.all(x, x)`"),
     ("anytrue", "write `items.exists(x, x)`"),
@@ -75,24 +76,23 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// What to write instead of a function of Terraform.
-pub(super) fn function(name: &str) -> Option<&'static str> {
+pub fn function(name: &str) -> Option<&'static str> {
     FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
 }
 
 /// What to write instead of a name that Terraform reserves for something other than a resource, such as `var` in
 /// `var.region`. `rest` is the path after the name.
-pub(super) fn reserved(name: &str, rest: &[Segment]) -> Option<String> {
+pub fn reserved(name: &str, rest: &[Segment]) -> Option<String> {
     let first = match rest.first() {
         Some(Segment::Name(first)) => Some(&**first),
         _ => None,
     };
-    let input = |first: &str| format!("`${{inputs.{}}}`", first.replace('-', "_"));
     match (name, first) {
-        ("var", Some(first)) => Some(format!("declare `{first}` in `spec.inputs`, and write {}", input(first))),
+        ("var", Some(first)) => Some(format!("declare `{first}` in `spec.inputs`, and write {}", input_of(first))),
         ("var", None) => Some("declare each value in `spec.inputs`, and write `${inputs.NAME}`".to_owned()),
         ("local", Some(first)) => Some(format!(
             "there are no local values: write the value of `{first}` here, or declare it in `spec.inputs` and write {}",
-            input(first)
+            input_of(first)
         )),
         ("module", Some(first)) => Some(format!(
             "there are no modules: instead of `module.{first}`, write the name of the Resource with the value{}",
@@ -112,12 +112,45 @@ pub(super) fn reserved(name: &str, rest: &[Segment]) -> Option<String> {
     }
 }
 
+fn input_of(variable: &str) -> String {
+    format!("`${{inputs.{}}}`", variable.replace('-', "_"))
+}
+
 /// What to write instead of a syntax of Terraform that the CEL parser rejects with this message.
-pub(super) fn syntax(source: &str, message: &str) -> Option<String> {
+pub fn syntax(source: &str, message: &str) -> Option<String> {
     if let Some((list, attribute)) = source.split_once("[*]") {
         let list = list.rsplit(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))).next()?;
         let end = attribute.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')));
         return Some(format!("write `{list}.map(x, x{})`", &attribute[..end.unwrap_or(attribute.len())]));
     }
     message.contains("expected ':' in map entry").then(|| "write a map as `{\"key\": value}`".to_owned())
+}
+
+/// What to write instead of the path `target` + `rest`, whose target does not exist, if it is written as in Terraform.
+/// `exists`: whether there is an object with this name; `is_type`: whether this is a resource type.
+pub(crate) fn instead_of_missing(
+    target: &Address,
+    rest: &[Segment],
+    exists: impl Fn(&str) -> bool,
+    is_type: impl Fn(&str) -> bool,
+) -> Option<String> {
+    if !target.is_data()
+        && let Some(instead) = reserved(&target.name, rest)
+    {
+        return Some(instead);
+    }
+    let type_name = target.object_name().replace('-', "_");
+    let [Segment::Name(name), attributes @ ..] = rest else { return None };
+    let name = name.replace('_', "-");
+    let object = if target.is_data() { Address::data(&name).name.to_string() } else { name };
+    let written = format!("`${{{}}}`", path_expression(&object, attributes));
+    let kind = target.kind();
+    if exists(&object) && (type_name.contains('_') || is_type(&type_name)) {
+        return Some(format!("write the name of the {kind} without its type: {written}"));
+    }
+    if is_type(&type_name) {
+        return Some(format!("write the name of a {kind} without its type, such as {written}"));
+    }
+    let is_like_a_type = type_name.contains('_') && !attributes.is_empty();
+    is_like_a_type.then(|| format!("if `{type_name}` is a type, write only the name of the {kind}: {written}"))
 }

@@ -5,7 +5,7 @@ use model::{Segment, Value};
 
 /// The parts of a value that an expression reads. Without any: whether the value exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Uses {
+pub struct Uses {
     /// All of it.
     whole: bool,
     /// The keys of a map. The number of the items of a list always counts as read.
@@ -15,7 +15,7 @@ pub(super) struct Uses {
 
 /// From a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     To(Segment),
     /// Each item of a list, as a loop visits them. A loop visits the keys of a map.
     Items,
@@ -43,33 +43,33 @@ impl Step {
 
 /// The marks of the parts that were read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
-    pub(super) unknown: bool,
-    pub(super) sensitive: bool,
+pub struct Marks {
+    pub unknown: bool,
+    pub sensitive: bool,
 }
 
 impl Marks {
     /// The marks of a value that is read as a whole.
-    pub(super) fn of(value: &Value) -> Self {
+    pub fn of(value: &Value) -> Self {
         Self { unknown: value.has_unknown(), sensitive: value.has_sensitive() }
     }
 
-    pub(super) fn or(self, other: Self) -> Self {
+    pub fn or(self, other: Self) -> Self {
         Self { unknown: self.unknown || other.unknown, sensitive: self.sensitive || other.sensitive }
     }
 }
 
 impl Uses {
-    pub(super) fn add_whole(&mut self, path: &[Step]) {
+    pub fn add_whole(&mut self, path: &[Step]) {
         self.at(path).whole = true;
     }
 
-    pub(super) fn add_keys(&mut self, path: &[Step]) {
+    pub fn add_keys(&mut self, path: &[Step]) {
         self.at(path).keys = true;
     }
 
     /// The existence of this part.
-    pub(super) fn add_presence(&mut self, path: &[Step]) {
+    pub fn add_presence(&mut self, path: &[Step]) {
         self.at(path);
     }
 
@@ -83,13 +83,13 @@ impl Uses {
         self.parts[position].1.at(rest)
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.whole
     }
 
     /// Returns the parts that are read, without marks, and the marks of these parts. Other items are null, and other
     /// attributes are absent, or null if the keys are read.
-    pub(super) fn read(&self, value: &Value) -> (Value, Marks) {
+    pub fn read(&self, value: &Value) -> (Value, Marks) {
         let mut marks = Marks::default();
         (read(&[self], value, &mut marks), marks)
     }
@@ -111,18 +111,19 @@ fn read(uses: &[&Uses], value: &Value, marks: &mut Marks) -> Value {
             value.clone()
         }
         Value::List(items) => {
-            let item = |(position, item): (usize, &Value)| {
-                part(uses, |step| step.is_to_item(position), item, marks).unwrap_or_default()
-            };
-            Value::list(items.iter().enumerate().map(item).collect::<Vec<_>>())
+            let items = items
+                .iter()
+                .enumerate()
+                .map(|(position, item)| part(uses, |step| step.is_to_item(position), item, marks).unwrap_or_default());
+            Value::list(items.collect::<Vec<_>>())
         }
         Value::Map(map) => {
             let has_keys = uses.iter().any(|uses| uses.keys);
-            let entry = |(name, item): (&std::sync::Arc<str>, &Value)| {
+            let entries = map.iter().filter_map(|(name, item)| {
                 let part = part(uses, |step| step.is_to_attribute(name), item, marks);
                 part.or(has_keys.then_some(Value::Null)).map(|part| (name.clone(), part))
-            };
-            Value::map(map.iter().filter_map(entry).collect::<Vec<_>>())
+            });
+            Value::map(entries.collect::<Vec<_>>())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }

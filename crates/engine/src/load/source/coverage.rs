@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::files::{STDIN, SourcePaths};
 use crate::load::Config;
-use model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Severity, Stored};
+use model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Severity};
 
 /// A path that the user gave.
 #[derive(Clone, Debug)]
@@ -68,8 +68,10 @@ impl Coverage {
     fn other_environment(&self) -> Option<Diagnostic> {
         let now = self.names();
         let stays = self.before.iter().any(|name| now.contains(name));
-        let is_covered = |name: &&String| self.given.iter().any(|given| self.covers(given, name));
-        let left_out = self.before.iter().find(|name| !is_covered(name) && self.paths.file(name).exists())?;
+        let left_out = self.before.iter().find(|name| {
+            let is_covered = self.given.iter().any(|given| self.covers(given, name));
+            !is_covered && self.paths.file(name).exists()
+        })?;
         let added = now.iter().find(|name| !self.before.contains(name)).filter(|_| stays)?;
         let what =
             format!("the last apply to these records was given `{left_out}`, and this command `{added}` instead");
@@ -86,11 +88,13 @@ impl Coverage {
             return BTreeSet::new();
         }
         let sources: BTreeSet<&str> = recorded.values().filter_map(|stored| stored.record.source.as_deref()).collect();
-        let is_covered = |source: &&str| covering.iter().any(|given| self.covers(given, source));
-        let covered: BTreeSet<&str> = sources.into_iter().filter(is_covered).collect();
-        let is_other =
-            |stored: &&Stored| stored.record.source.as_deref().is_none_or(|source| !covered.contains(source));
-        recorded.values().filter(is_other).map(|stored| stored.record.address.clone()).collect()
+        let covered: BTreeSet<&str> =
+            sources.into_iter().filter(|source| covering.iter().any(|given| self.covers(given, source))).collect();
+        recorded
+            .values()
+            .filter(|stored| stored.record.source.as_deref().is_none_or(|source| !covered.contains(source)))
+            .map(|stored| stored.record.address.clone())
+            .collect()
     }
 
     /// Returns the configuration with the recorded objects of other sources, which are left unchanged.
@@ -124,15 +128,16 @@ impl Coverage {
         // Counting the objects of a source takes a while, and only such a source needs it.
         for given in self.given.iter().filter(|given| given.missing.is_some() || given.is_empty) {
             let name = &given.name;
-            let is_of =
-                |stored: &&Stored| stored.record.source.as_deref().is_some_and(|source| self.covers(given, source));
-            let objects = recorded.values().filter(is_of).count();
+            let sources = recorded.values().filter_map(|stored| stored.record.source.as_deref());
+            let objects = sources.filter(|source| self.covers(given, source)).count();
             let hint = format!("`purlin destroy -f {name}` destroys the objects that were created from it");
             if let Some(missing) = given.missing.as_ref().filter(|_| objects > 0) {
                 if destroys {
                     problems.retain(|problem| problem != missing);
                 }
-                problems.iter_mut().filter(|problem| *problem == missing).for_each(|one| one.hint = Some(hint.clone()));
+                for problem in problems.iter_mut().filter(|problem| *problem == missing) {
+                    problem.hint = Some(hint.clone());
+                }
             }
             if given.is_empty && !destroys && (objects > 0 || !given.has_files) {
                 let what = format!("`{name}` contains no Resource");
@@ -156,26 +161,32 @@ impl Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Record, Version};
+    use model::{Record, Stored, Version};
     use std::path::Path;
 
     fn recorded(sources: &[(&str, Option<&str>)]) -> Recorded {
-        let one = |(name, source): &(&str, Option<&str>)| {
-            let address = Address::single(*name);
-            let mut record = Record::empty("default".into(), address.clone(), "".into(), "t".into());
-            record.source = source.map(Into::into);
-            (address, Stored { record: record.into(), version: Version(1) })
-        };
-        sources.iter().map(one).collect()
+        sources
+            .iter()
+            .map(|(name, source)| {
+                let address = Address::single(*name);
+                let mut record = Record::empty("default".into(), address.clone(), "".into(), "t".into());
+                record.source = source.map(Into::into);
+                (address, Stored { record: record.into(), version: Version(1) })
+            })
+            .collect()
     }
 
     fn coverage(given: &[(&str, bool)]) -> Coverage {
         let paths = SourcePaths::new(Path::new("/nowhere/purlin.db"), Path::new("/nowhere/published"));
-        let one = |(name, is_empty): &(&str, bool)| {
-            let absolute = paths.absolute(&Path::new("/nowhere").join(name));
-            GivenSource { name: (*name).to_owned(), absolute, missing: None, is_empty: *is_empty, has_files: false }
-        };
-        Coverage::new(paths.clone(), given.iter().map(one).collect())
+        let given = given.iter().map(|(name, is_empty)| GivenSource {
+            name: (*name).to_owned(),
+            absolute: paths.absolute(&Path::new("/nowhere").join(name)),
+            missing: None,
+            is_empty: *is_empty,
+            has_files: false,
+        });
+        let given = given.collect();
+        Coverage::new(paths, given)
     }
 
     fn others(coverage: &Coverage, destroys: bool) -> String {

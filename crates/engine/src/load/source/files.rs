@@ -38,8 +38,9 @@ impl SourcePaths {
     pub fn new(state: &Path, published: &Path) -> Self {
         let directory = state.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let base = resolve(directory);
-        let beside = |path: &Path| path.file_name().map(|name| base.join(name)).unwrap_or_default();
-        Self { state: beside(state), published: beside(published), base }
+        let [state, published] =
+            [state, published].map(|path| path.file_name().map(|name| base.join(name)).unwrap_or_default());
+        Self { base, state, published }
     }
 
     /// Returns the path that identifies what the user gave. Symbolic links above the directory of the state file are
@@ -101,8 +102,9 @@ impl SourcePaths {
             Tree { paths: self, root: given, absolute: &absolute, found: Vec::new(), links: BTreeSet::new() };
         tree.read()?;
         tree.found.sort();
-        let file = |below: PathBuf| SourceFile { path: given.join(&below), absolute: absolute.join(&below) };
-        files.extend(tree.found.into_iter().map(file));
+        for below in tree.found {
+            files.push(SourceFile { path: given.join(&below), absolute: absolute.join(&below) });
+        }
         Ok(())
     }
 }

@@ -57,15 +57,15 @@ impl Proposal {
 
     /// What the manifests use.
     pub fn uses(&self) -> Listed {
-        let accounts = self.instances.iter().map(|one| one.service_account.to_string());
-        let types = self.instances.iter().map(|one| one.type_name.to_string());
+        let accounts = self.instances.iter().map(|instance| instance.service_account.to_string());
+        let types = self.instances.iter().map(|instance| instance.type_name.to_string());
         Listed {
             service_accounts: accounts.filter(|name| !name.is_empty()).collect(),
             types: types.filter(|name| !name.is_empty()).collect(),
         }
     }
 
-    pub(super) fn add(&mut self, manifest: Manifest, namespace: &str) {
+    pub(crate) fn add(&mut self, manifest: Manifest, namespace: &str) {
         match manifest {
             Manifest::Resource(mut instance, named) => {
                 let problem = other_namespace(named, namespace).map(|problem| about(&instance, problem));

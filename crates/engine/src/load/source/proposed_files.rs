@@ -29,9 +29,9 @@ impl ProposedFiles {
         let (files, errors) = paths.files(given);
         let (texts, problems) = read_texts(files, paths);
         let errors = errors.iter().map(|(path, error)| unreadable(path, error));
-        let mut all = Self::of(&texts, ClusterOrigin { namespace, accounts });
-        all.problems.extend(errors.chain(problems));
-        all
+        let mut proposed = Self::of(&texts, ClusterOrigin { namespace, accounts });
+        proposed.problems.extend(errors.chain(problems));
+        proposed
     }
 
     /// The place of a line of the text.
@@ -41,25 +41,33 @@ impl ProposedFiles {
     }
 
     fn of(texts: &[SourceText], cluster: ClusterOrigin<'_>) -> Self {
-        let mut all = Self::default();
-        texts.iter().flat_map(split_chunks).for_each(|chunk| all.add(&chunk, cluster));
-        all
+        let mut proposed = Self::default();
+        texts.iter().flat_map(split_chunks).for_each(|chunk| proposed.add(&chunk, cluster));
+        proposed
     }
 
     /// Adds a document if a preview uses it.
     fn add(&mut self, chunk: &Chunk<'_>, cluster: ClusterOrigin<'_>) {
         let manifests = decode_chunks(std::slice::from_ref(chunk), Some(cluster));
-        let of_kind =
-            |manifest: &Manifest, kind| matches!(manifest, Manifest::Data { object, .. } if object.kind == kind);
-        let is_used = |one: &Manifest| matches!(one, Manifest::Resource(..)) || of_kind(one, DataKind::ConfigMap);
-        let is_private = |one: &Manifest| matches!(one, Manifest::ProviderConfig(..)) || of_kind(one, DataKind::Secret);
-        if !manifests.iter().any(is_used) {
+        let (mut is_used, mut is_private) = (false, false);
+        for manifest in &manifests {
+            match manifest {
+                Manifest::Resource(..) => is_used = true,
+                Manifest::ProviderConfig(..) => is_private = true,
+                Manifest::Data { object, .. } => match object.kind {
+                    DataKind::ConfigMap => is_used = true,
+                    DataKind::Secret => is_private = true,
+                },
+                _ => {}
+            }
+        }
+        if !is_used {
             let mut left_out = Proposal::default();
             manifests.into_iter().for_each(|manifest| left_out.add(manifest, cluster.namespace));
             self.problems.extend(left_out.diagnostics);
             return;
         }
-        if manifests.iter().any(is_private) {
+        if is_private {
             let what =
                 "a List with a Secret or a ProviderConfig cannot be previewed, because a Plan would contain them";
             let source = Source { file: chunk.file.clone(), line: chunk.first_line };
@@ -133,8 +141,10 @@ mod tests {
         let first = format!("# comment\n---\n{SECRET}---\n{A}\n");
         let files = read(&[("a.yaml", &first), ("b.yaml", A)]);
         let lines: Vec<&str> = files.text.lines().collect();
-        let place = |line: usize| files.place(line).unwrap().to_string();
-        let types: Vec<usize> = (1..=lines.len()).filter(|line| lines[line - 1].contains("type: t")).collect();
-        assert_eq!(types.iter().map(|line| place(*line)).collect::<Vec<_>>(), ["a.yaml:11", "b.yaml:4"]);
+        let places: Vec<String> = (1..=lines.len())
+            .filter(|line| lines[line - 1].contains("type: t"))
+            .map(|line| files.place(line).unwrap().to_string())
+            .collect();
+        assert_eq!(places, ["a.yaml:11", "b.yaml:4"]);
     }
 }

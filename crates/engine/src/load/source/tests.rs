@@ -219,8 +219,12 @@ fn each_resource_has_its_file_and_a_source_without_resources_is_empty() {
     }
     let paths = SourcePaths::new(&path("purlin.db"), &path("published"));
     let files = |loaded: &LoadedSource| {
-        let file = |instance: &Arc<Instance>| format!("{}: {:?}", instance.address, instance.source_file);
-        loaded.config.instances.values().map(file).collect::<Vec<_>>()
+        loaded
+            .config
+            .instances
+            .values()
+            .map(|instance| format!("{}: {:?}", instance.address, instance.source_file))
+            .collect::<Vec<_>>()
     };
     let empty = |loaded: &LoadedSource| loaded.given.iter().map(|given| given.is_empty).collect::<Vec<_>>();
     let loaded = read(&[dir.path().to_owned(), path("sub"), path("empty")], &paths);
@@ -235,11 +239,12 @@ fn each_resource_has_its_file_and_a_source_without_resources_is_empty() {
 
 #[test]
 fn many_documents_are_read_in_parallel_with_their_lines() {
-    let document = |n: usize| {
-        let config = format!("{{a: \"${{n{}.id}}\", b: \"${{+}}\"}}", (n + 1) % 2000);
-        format!("---\n{HEAD}metadata: {{name: n{n}}}\nspec:\n  type: t\n  config: {config}\n")
-    };
-    let text: String = (0..2000).map(document).collect();
+    let text: String = (0..2000)
+        .map(|n| {
+            let config = format!("{{a: \"${{n{}.id}}\", b: \"${{+}}\"}}", (n + 1) % 2000);
+            format!("---\n{HEAD}metadata: {{name: n{n}}}\nspec:\n  type: t\n  config: {config}\n")
+        })
+        .collect();
     let loaded = read_strings(&[("a.yaml", &text)]);
     assert_eq!((loaded.config.instances.len(), loaded.config.incomplete.len()), (2000, 0));
     for instance in loaded.config.instances.values() {

@@ -9,7 +9,7 @@ use crate::load::intern::Interner;
 use crate::load::tree::{Entry, Node, Tree};
 
 /// Reads one document whose first line is `first_line` of its file. `None`: the parser must read it.
-pub(super) fn read(text: &str, first_line: usize, interner: &mut Interner) -> Option<Document> {
+pub fn read(text: &str, first_line: usize, interner: &mut Interner) -> Option<Document> {
     let mut lines = Vec::with_capacity(32);
     for (number, line) in text.split('\n').enumerate() {
         if line.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
@@ -148,11 +148,10 @@ impl<'a> Reader<'a, '_> {
     /// A scalar within brackets: only of characters that mean nothing there.
     fn flow_scalar(&mut self, text: &str, line: usize) -> Option<Tree> {
         let text = text.trim_matches(' ');
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-' | b' ');
         let node = match *text.as_bytes().first()? {
             quote @ (b'"' | b'\'') => Node::String(to_nfc(quoted(text, quote)?)),
             b'-' if text.len() == 1 || text.starts_with("- ") => return None,
-            _ if text.bytes().all(plain) => scalar(text, line, &mut self.warnings).ok()?,
+            _ if text.bytes().all(|b| is_plain(b) || b == b' ') => scalar(text, line, &mut self.warnings).ok()?,
             _ => return None,
         };
         Some(Tree { line, node })
@@ -165,12 +164,15 @@ fn is_item(content: &str) -> bool {
 
 /// A key of plain letters, and what follows its colon.
 fn key(content: &str) -> Option<(&str, &str)> {
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-');
-    let end = content.bytes().position(|b| !plain(&b))?;
+    let end = content.bytes().position(|b| !is_plain(b))?;
     let rest = content[end..].strip_prefix(':')?;
     let begins_well = content.as_bytes()[0].is_ascii_alphanumeric() || content.starts_with('_');
     let ends_well = rest.is_empty() || rest.starts_with(' ');
     (begins_well && ends_well).then(|| (&content[..end], rest.trim_start_matches(' ')))
+}
+
+fn is_plain(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-')
 }
 
 /// A quoted text without escapes that ends where the value ends.

@@ -2,21 +2,25 @@
 //!
 //! It covers what the change does, to which object, with whose rights, and the attributes before and after. A value that
 //! is unknown counts as a placeholder together with what gives it ([`super::sources`]): it may become known, and only from
-//! there.
+//! there. All of this is sealed with a salt; what users see of it is covered once more without a salt ([`super::shown`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::hash_input::{feed, feed_value};
+use super::shown;
 use super::sources::Sources;
 use crate::load::Config;
 use crate::plan::Plan;
-use api::ChangeDigest;
+use crate::plan::published::publish;
+use api::{ChangeDigest, ChangeProof};
 use model::kube_names::generated_suffix;
 use model::text::hex;
 use model::{Action, Address, Change, Path, Segment, Value};
+
+/// Replaces the random part of a name.
+pub const GENERATED: &str = "\u{0}generated\u{0}";
 
 /// The greatest number of unknown places of a change. Beyond it, the groups that contain them count as unknown.
 const MAX_UNKNOWN: usize = 100;
@@ -26,14 +30,13 @@ const MAX_PATH: usize = 1000;
 
 /// The digest of changes, which does not depend on their order. It covers everything that is said about them.
 pub fn digest_of<'a>(changes: impl IntoIterator<Item = &'a ChangeDigest> + 'a) -> String {
-    let parts = |change: &'a ChangeDigest| {
-        let action = format!("{:?}", change.action);
-        (&change.address, change.digest.as_str(), action, change.unknown_paths.as_slice())
-    };
-    let all: BTreeSet<(&Address, &str, String, &[Path])> = changes.into_iter().map(parts).collect();
+    let mut parts: BTreeSet<(&Address, &str, String, &[Path])> = BTreeSet::new();
+    for change in changes {
+        parts.insert((&change.address, &change.digest, format!("{:?}", change.action), &change.unknown_paths));
+    }
     let mut hasher = Sha256::new();
     feed(&mut hasher, b"purlin changes 2");
-    for (address, digest, action, unknown) in all {
+    for (address, digest, action, unknown) in parts {
         feed(&mut hasher, address.to_string().as_bytes());
         feed(&mut hasher, digest.as_bytes());
         feed(&mut hasher, action.as_bytes());
@@ -47,37 +50,48 @@ fn feed_paths(hasher: &mut Sha256, paths: &[Path]) {
     paths.iter().for_each(|path| feed(hasher, path.to_string().as_bytes()));
 }
 
-pub(super) struct Digester<'a> {
+pub struct Digester<'a> {
     salt: &'a [u8],
-    plan: &'a Plan,
-    config: &'a Config,
+    pub plan: &'a Plan,
+    pub config: &'a Config,
     sources: Sources<'a>,
-    /// The random parts of the names that this plan generates.
+    /// The random parts of the names that this plan generates, sorted.
     suffixes: Vec<String>,
 }
 
 impl<'a> Digester<'a> {
-    pub(super) fn new(salt: &'a [u8], plan: &'a Plan, config: &'a Config) -> Self {
-        let new = plan.prepared.values().filter(|prepared| prepared.prior.is_none() && !prepared.record_only);
-        let suffixes = new.map(|prepared| generated_suffix(prepared.entropy)).collect();
-        Self { salt, plan, config, sources: Sources::of(config), suffixes }
+    /// `namespace`: the value of `ns`.
+    pub fn new(salt: &'a [u8], plan: &'a Plan, config: &'a Config, namespace: &'a Value) -> Self {
+        let prepared = plan.objects.values().filter_map(|object| object.prepared.as_ref());
+        let new = prepared.filter(|prepared| prepared.prior.is_none() && !prepared.record_only);
+        let mut suffixes: Vec<String> = new.map(|prepared| generated_suffix(prepared.entropy)).collect();
+        suffixes.sort();
+        Self { salt, plan, config, sources: Sources::of(config, plan, namespace), suffixes }
     }
 
-    pub(super) fn change(&self, change: &Change) -> ChangeDigest {
+    pub fn change(&self, change: &Change) -> (ChangeDigest, ChangeProof) {
         let mut unknown_paths = Vec::new();
         collect_unknown(&self.result(change), &Path::default(), &mut unknown_paths);
         let unknown_paths = grouped(unknown_paths);
-        let digest = self.digest(change, &unknown_paths);
-        ChangeDigest { address: change.address.clone(), action: change.action, digest, unknown_paths, applied: false }
+        let (digest, proof) = self.digest(change, &unknown_paths);
+        let (address, action) = (change.address.clone(), change.action);
+        (ChangeDigest { address, action, digest, unknown_paths, applied: false }, proof)
     }
 
-    /// The digest of a change whose attributes at `unknown` have any value.
-    pub(super) fn digest(&self, change: &Change, unknown: &[Path]) -> String {
+    /// The digest of a change whose attributes at `unknown` have any value, and what proves that it is shown as it is.
+    pub fn digest(&self, change: &Change, unknown: &[Path]) -> (String, ChangeProof) {
+        let shown = publish(change);
+        let proof = shown::proof(&shown, unknown, self.sealed(change, unknown), &self.suffixes);
+        (shown::digest(&shown, unknown, &proof), proof)
+    }
+
+    /// The part of the digest that cannot be computed without the salt.
+    fn sealed(&self, change: &Change, unknown: &[Path]) -> String {
         let null = Value::Null;
         let before = change.before.as_ref().unwrap_or(&null);
         let mut after = self.result(change);
         for path in unknown {
-            after = with_unknown(&after, path.0.as_slice());
+            after = with_unknown(&after, &path.0, false);
         }
         let mut hasher = Sha256::new();
         feed(&mut hasher, b"purlin change 4");
@@ -110,16 +124,16 @@ impl<'a> Digester<'a> {
     }
 
     /// The digest of the second half of a replacement: the create of its new object after the destroy of the old one.
-    pub(super) fn second_half(&self, change: &Change, unknown: &[Path]) -> String {
+    pub fn second_half(&self, change: &Change, unknown: &[Path]) -> String {
         let create =
             Change { action: Action::Create, order: None, forget: false, before: None, drift: None, ..change.clone() };
-        self.digest(&create, unknown)
+        self.digest(&create, unknown).0
     }
 
     /// The object after the change, with the arguments that the driver writes and does not return.
     fn result(&self, change: &Change) -> Value {
         let Some(after) = &change.after else { return Value::Null };
-        let prepared = self.plan.prepared.get(&change.address).filter(|prepared| !prepared.record_only);
+        let prepared = self.plan.prepared(&change.address).filter(|prepared| !prepared.record_only);
         prepared.map_or_else(|| after.clone(), |prepared| with_write_only(after, &prepared.config))
     }
 
@@ -166,22 +180,22 @@ fn grouped(mut places: Vec<Path>) -> Vec<Path> {
     places
 }
 
-/// The value with an unknown value at a path, if it has a value there.
-fn with_unknown(value: &Value, path: &[Segment]) -> Value {
+/// The value with an unknown value at a path, if it has a value there. `without_null`: the value lacks the attributes that
+/// are null, so the last one of the path is added.
+pub fn with_unknown(value: &Value, path: &[Segment], without_null: bool) -> Value {
     let Some((first, rest)) = path.split_first() else { return Value::Unknown };
     match (value.unmarked(), first) {
+        (group @ Value::Map(_), Segment::Name(name)) if without_null && rest.is_empty() => {
+            group.with(Arc::clone(name), Value::Unknown)
+        }
         (Value::Map(map), Segment::Name(name)) if map.contains_key(name) => {
-            let entry = |(key, item): (&Arc<str>, &Value)| {
-                (Arc::clone(key), if key == name { with_unknown(item, rest) } else { item.clone() })
-            };
-            Value::map(map.iter().map(entry))
+            Value::map(map.iter().map(|(key, item)| {
+                (Arc::clone(key), if key == name { with_unknown(item, rest, without_null) } else { item.clone() })
+            }))
         }
-        (Value::List(items), Segment::Index(index)) => {
-            let item = |(position, item): (usize, &Value)| {
-                if position == *index { with_unknown(item, rest) } else { item.clone() }
-            };
-            Value::list(items.iter().enumerate().map(item))
-        }
+        (Value::List(items), Segment::Index(index)) => Value::list(items.iter().enumerate().map(|(position, item)| {
+            if position == *index { with_unknown(item, rest, without_null) } else { item.clone() }
+        })),
         _ => value.clone(),
     }
 }
@@ -194,14 +208,52 @@ fn with_write_only(object: &Value, config: &Value) -> Value {
             let missing = arguments.iter().filter(|(name, _)| !map.contains_key(name));
             let missing = missing.map(|(name, argument)| (Arc::clone(name), argument.clone()));
             let null = Value::Null;
-            let own = map
+            let present = map
                 .iter()
                 .map(|(name, item)| (Arc::clone(name), with_write_only(item, arguments.get(name).unwrap_or(&null))));
-            Value::map(own.chain(missing))
+            Value::map(present.chain(missing))
         }
         (Value::List(items), Value::List(arguments)) if items.len() == arguments.len() => {
             Value::list(items.iter().zip(arguments.iter()).map(|(item, argument)| with_write_only(item, argument)))
         }
         _ => object.clone(),
+    }
+}
+
+/// Adds bytes so that two lists of them never look the same.
+pub fn feed(hasher: &mut Sha256, bytes: &[u8]) {
+    hasher.update((bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+/// Adds a value. `random`: the parts of strings that count as a placeholder.
+pub fn feed_value(hasher: &mut Sha256, value: &Value, random: &[String]) {
+    match value.unmarked() {
+        Value::Null => feed(hasher, b"null"),
+        Value::Unknown => feed(hasher, b"unknown"),
+        Value::String(text) => {
+            feed(hasher, b"string");
+            let random = random.iter().filter(|part| text.contains(part.as_str()));
+            let fixed = random.fold(text.to_string(), |text, part| text.replace(part.as_str(), GENERATED));
+            feed(hasher, fixed.as_bytes());
+        }
+        Value::List(items) => {
+            feed(hasher, b"list");
+            hasher.update((items.len() as u64).to_le_bytes());
+            items.iter().for_each(|item| feed_value(hasher, item, random));
+        }
+        Value::Map(map) => {
+            let set: Vec<_> = map.iter().filter(|(_, item)| *item.unmarked() != Value::Null).collect();
+            feed(hasher, b"map");
+            hasher.update((set.len() as u64).to_le_bytes());
+            for (name, item) in set {
+                feed(hasher, name.as_bytes());
+                feed_value(hasher, item, random);
+            }
+        }
+        other => {
+            feed(hasher, b"scalar");
+            feed(hasher, other.to_json_text().as_bytes());
+        }
     }
 }

@@ -61,7 +61,7 @@ struct Changes<'a> {
 impl<'a> Changes<'a> {
     fn of(plan: &'a Plan) -> Self {
         let mut changes = Self { by_address: BTreeMap::new(), by_name: BTreeMap::new() };
-        for change in plan.changes.iter().filter(|change| change.deposed.is_none()) {
+        for change in plan.current_changes() {
             changes.by_address.insert(&change.address, change);
             changes.by_name.entry(&change.address.name).or_default().push(&change.address);
         }
@@ -81,7 +81,7 @@ impl<'a> Changes<'a> {
         if !self.by_address.get(address).is_some_and(|change| change.is_change()) {
             return Vec::new();
         }
-        let planned = plan.dependencies.get(address).into_iter().flat_map(|all| all.iter());
+        let planned = plan.dependencies_of(address).iter();
         let current = recorded.get(address).and_then(|stored| stored.record.current.as_ref());
         let used = planned.chain(current.into_iter().flat_map(|object| object.dependencies.iter()));
         let targets = used.flat_map(|used| self.targets(used));
@@ -100,16 +100,15 @@ pub fn blocks(guarded: &Guarded, plan: &Plan, recorded: &Recorded, offer: &Offer
         OfferState::Open | OfferState::Deleted => "waits for an approval",
     };
     let changes = Changes::of(plan);
-    let is_held = |address: &Address| {
+    let mut blocks = Vec::new();
+    for (address, cause) in causes(guarded, plan, recorded, &changes) {
         let action = changes.by_address.get(address).map(|change| change.action);
-        matches!(action, Some(Action::Create | Action::Update | Action::Replace))
-    };
-    let waits = causes(guarded, plan, recorded, &changes).into_iter();
-    let others = waits.filter(|(address, cause)| *address != cause.first && is_held(address));
-    let block = |(address, cause): (&Address, Cause<'_>)| {
-        (address.clone(), ObjectBlock { reason: Reason::Waiting, message: cause.message(what) })
-    };
-    others.map(block).collect()
+        let is_held = matches!(action, Some(Action::Create | Action::Update | Action::Replace));
+        if is_held && address != cause.first {
+            blocks.push((address.clone(), ObjectBlock { reason: Reason::Waiting, message: cause.message(what) }));
+        }
+    }
+    blocks
 }
 
 /// Every object that waits, and why.
@@ -120,7 +119,7 @@ fn causes<'a>(
     changes: &Changes<'a>,
 ) -> BTreeMap<&'a Address, Cause<'a>> {
     let mut dependents: BTreeMap<&Address, Vec<&Address>> = BTreeMap::new();
-    for (address, dependencies) in &plan.dependencies {
+    for (address, dependencies) in plan.dependencies() {
         for used in dependencies.iter().flat_map(|used| changes.targets(used)) {
             dependents.entry(used).or_default().push(address);
         }

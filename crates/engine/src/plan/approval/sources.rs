@@ -8,47 +8,60 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::hash_input::{feed, feed_value};
+use super::digest::{feed, feed_value};
+use crate::load::expression::{Scope, Template};
 use crate::load::{Config, Instance, Reference};
-use model::{Address, InstanceKey, Path, Segment};
+use crate::plan::Plan;
+use model::{Address, InstanceKey, Path, Segment, Value};
 
 type Hash = [u8; 32];
 
-pub(super) struct Sources<'a> {
+pub struct Sources<'a> {
     config: &'a Config,
+    outside: Outside<'a>,
     /// The digest of what gives the attributes of an object. `None` while it is computed.
     known: RefCell<BTreeMap<&'a Address, Option<Hash>>>,
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn of(config: &'a Config) -> Self {
-        Self { config, known: RefCell::default() }
+    /// `plan`: with the readings of data sources. `namespace`: the value of `ns`.
+    pub fn of(config: &'a Config, plan: &'a Plan, namespace: &'a Value) -> Self {
+        Self { config, outside: Outside { plan, namespace }, known: RefCell::default() }
     }
 
     /// Adds what gives the values of an object at `unknown`.
-    pub(super) fn feed(&self, hasher: &mut Sha256, instance: &'a Instance, unknown: &[Path]) {
+    pub fn feed(&self, hasher: &mut Sha256, instance: &'a Instance, unknown: &[Path]) {
         if unknown.is_empty() {
             return;
         }
         let is_whole = unknown.iter().any(|path| path.0.is_empty());
         if is_whole {
             feed(hasher, instance.config.source().as_bytes());
+            self.feed_outside(hasher, &instance.config);
         }
         let arguments: BTreeSet<&Arc<str>> = unknown.iter().filter_map(|path| name(path, 0)).collect();
         for argument in &arguments {
             feed(hasher, argument.as_bytes());
             match instance.config.attribute(argument) {
-                Some(configured) => feed(hasher, configured.source().as_bytes()),
+                Some(configured) => {
+                    feed(hasher, configured.source().as_bytes());
+                    self.feed_outside(hasher, &configured);
+                }
                 None => feed(hasher, b"not configured"),
             }
         }
-        let gives = |reference: &Reference| {
+        let read = self.read_by(instance, |reference| {
             is_whole || name(&reference.at, 2).is_none_or(|argument| arguments.contains(argument))
-        };
-        let read = self.read_by(instance, gives);
+        });
         read.iter().for_each(|other| self.compute(other));
         feed_own(hasher, instance);
         self.feed_others(hasher, &read);
+    }
+
+    /// Adds what an expression reads beside unknown values: its text and the values of the inputs are not all that decides
+    /// what it gives.
+    fn feed_outside(&self, hasher: &mut Sha256, template: &Template) {
+        template.outside_values(&self.outside).iter().for_each(|value| feed_value(hasher, value, &[]));
     }
 
     fn feed_others(&self, hasher: &mut Sha256, others: &BTreeSet<&Address>) {
@@ -59,10 +72,10 @@ impl<'a> Sources<'a> {
 
     /// What the configuration of an object and the keys of its family read: objects, and whole families.
     fn read_by(&self, instance: &'a Instance, gives: impl Fn(&Reference) -> bool) -> BTreeSet<&'a Address> {
-        let own = instance.references.iter().filter(|reference| is_of_config(reference) && gives(reference));
+        let of_config = instance.references.iter().filter(|reference| is_of_config(reference) && gives(reference));
         let family = self.config.families.get(&instance.address.name);
         let of_keys = family.into_iter().flat_map(|family| family.repetition().references.iter());
-        own.chain(of_keys).map(|reference| &reference.target).collect()
+        of_config.chain(of_keys).map(|reference| &reference.target).collect()
     }
 
     /// As [`Self::read_by`], of an object or of all objects of a family.
@@ -103,10 +116,28 @@ impl<'a> Sources<'a> {
                 feed(&mut hasher, part.as_bytes());
             }
             feed(&mut hasher, instance.config.source().as_bytes());
+            self.feed_outside(&mut hasher, &instance.config);
             feed_own(&mut hasher, instance);
         }
         self.feed_others(&mut hasher, &self.read_of(address));
         hasher.finalize().into()
+    }
+}
+
+/// What is known and belongs to no object that Purlin manages: the namespace, and the readings of data sources.
+struct Outside<'a> {
+    plan: &'a Plan,
+    namespace: &'a Value,
+}
+
+impl Scope for Outside<'_> {
+    fn object(&self, address: &Address) -> Option<Value> {
+        let reading = self.plan.objects.get(address)?.reading.as_ref();
+        reading.filter(|_| address.is_data()).map(|reading| reading.value.clone())
+    }
+
+    fn namespace(&self) -> Value {
+        self.namespace.clone()
     }
 }
 
@@ -132,6 +163,9 @@ fn name(path: &Path, position: usize) -> Option<&Arc<str>> {
 
 /// Whether an expression of `spec.config` has this reference.
 fn is_of_config(reference: &Reference) -> bool {
-    let is = |position: usize, text: &str| name(&reference.at, position).is_some_and(|name| **name == *text);
-    !reference.explicit && is(0, "spec") && is(1, "config")
+    let is_in_config = matches!(
+        &reference.at.0[..],
+        [Segment::Name(spec), Segment::Name(config), ..] if &**spec == "spec" && &**config == "config"
+    );
+    is_in_config && !reference.explicit
 }

@@ -1,8 +1,10 @@
+mod shown;
+
 use super::*;
 use crate::load::{Instance, Reference, Template};
-use crate::plan::PreparedStep;
+use crate::plan::{Plan, PlannedObject, PreparedStep};
 use model::kube_names::generated_suffix;
-use model::{ApprovalKind, Path, RecordedObject, ReplaceOrder, Stored, Version};
+use model::{ApprovalKind, Path, ReadResult, RecordedObject, ReplaceOrder, Stored, Version};
 
 fn change(action: Action, before: Option<Value>, after: Option<Value>) -> Change {
     Change { before, after, ..Change::plain(Address::single("a"), "thing", action) }
@@ -33,13 +35,27 @@ fn with_others(config: &serde_json::Value, others: &[(&str, serde_json::Value)])
     Config { instances: others.chain([instance("a", config)]).collect(), ..Config::default() }
 }
 
+fn plain(name: &str, action: Action) -> Change {
+    Change::plain(Address::single(name), "thing", action)
+}
+
+fn digest_in(config: &Config, change: &Change) -> ChangeDigest {
+    Digester::new(b"s", &Plan::default(), config, &Value::Null).change(change).0
+}
+
+/// Whether the change still waits for an approval.
+fn is_held(approved: &ChangeDigest, change: Change, config: &Config) -> bool {
+    guarded(vec![approved.clone()], change, config, &Recorded::new()).unwrap().held().is_some()
+}
+
 fn digest(salt: &[u8], change: &Change) -> ChangeDigest {
-    Digester::new(salt, &Plan::default(), &Config::default()).change(change)
+    Digester::new(salt, &Plan::default(), &Config::default(), &Value::Null).change(change).0
 }
 
 fn update(from: i64, to: impl Into<Value>) -> Change {
-    let side = |size: Value| object(&[("size", size), ("name", "x".into())]);
-    change(Action::Update, Some(side(Value::from(from))), Some(side(to.into())))
+    let [before, after] =
+        [Value::from(from), to.into()].map(|size| Some(object(&[("size", size), ("name", "x".into())])));
+    change(Action::Update, before, after)
 }
 
 fn prepared(config: Value) -> PreparedStep {
@@ -71,13 +87,36 @@ fn approved_changes(changes: impl IntoIterator<Item = ChangeDigest>) -> BTreeMap
     approved
 }
 
+/// A plan in which `a` has a prepared step.
+fn prepared_plan(prepared: PreparedStep) -> Plan {
+    let object = PlannedObject { prepared: Some(Arc::new(prepared)), ..PlannedObject::default() };
+    Plan { objects: BTreeMap::from([(Address::single("a"), Box::new(object))]), ..Plan::default() }
+}
+
+/// A plan in which objects depend on others.
+fn dependent_plan(changes: impl IntoIterator<Item = Change>, uses: &[(&str, &Address)]) -> Plan {
+    let mut plan = Plan::from_iter(changes);
+    for (name, used) in uses {
+        let object = plan.objects.entry(Address::single(*name)).or_default();
+        object.dependencies = Some([(*used).clone()].into());
+    }
+    plan
+}
+
 /// The changes of `a` that need an approval, if updates, replacements and creates do.
 fn guarded(approved: Vec<ChangeDigest>, change: Change, config: &Config, recorded: &Recorded) -> Option<Guarded> {
     let kinds = [ApprovalKind::Update, ApprovalKind::Replace];
     let required = RequiredApprovals::from_iter(kinds);
     let approvals = Approvals { required, changes: approved_changes(approved), ..Approvals::default() };
-    let plan = Plan { changes: vec![change], ..Plan::default() };
-    approvals.guarded(b"s", &plan, config, recorded, &BTreeSet::from(["a".into()]))
+    let plan = Plan::from_iter([change]);
+    approvals.guarded(&Digester::new(b"s", &plan, config, &Value::Null), recorded, &BTreeSet::from(["a".into()]))
+}
+
+/// The changes of these Resources that need an approval.
+fn guarded_of(approvals: &Approvals, plan: &Plan, names: &BTreeSet<Arc<str>>) -> Guarded {
+    let config = Config::default();
+    let digester = Digester::new(b"s", plan, &config, &Value::Null);
+    approvals.guarded(&digester, &Recorded::new(), names).unwrap()
 }
 
 /// The waiting changes beside those without an approval, as lines.
@@ -117,7 +156,7 @@ fn the_credentials_of_a_change_are_part_of_the_digest() {
         let instance = Instance { provider_config, service_account: service_account.into(), ..plain };
         let config = Config { instances: BTreeMap::from([(address, Arc::new(instance))]), ..Config::default() };
         let change = Change { action, ..update(1, Value::from(2)) };
-        Digester::new(b"s", &Plan::default(), &config).change(&change).digest
+        Digester::new(b"s", &Plan::default(), &config, &Value::Null).change(&change).0.digest
     };
     let known = with(Action::Update, "staging", "app");
     assert_ne!(with(Action::Update, "production", "app"), known);
@@ -127,8 +166,8 @@ fn the_credentials_of_a_change_are_part_of_the_digest() {
 
 #[test]
 fn a_sensitive_value_is_part_of_the_digest() {
-    let secret = |text: &str| update(1, Value::from(text).into_sensitive());
-    assert_ne!(digest(b"s", &secret("a")).digest, digest(b"s", &secret("b")).digest);
+    let [a, b] = ["a", "b"].map(|text| digest(b"s", &update(1, Value::from(text).into_sensitive())).digest);
+    assert_ne!(a, b);
 }
 
 #[test]
@@ -141,9 +180,9 @@ fn an_unknown_value_may_become_known() {
         ..Approvals::default()
     };
     let is_approved = |change: Change| {
-        let plan = Plan { changes: vec![change], ..Plan::default() };
+        let plan = Plan::from_iter([change]);
         let names = BTreeSet::from(["a".into()]);
-        let guarded = approvals.guarded(b"s", &plan, &Config::default(), &Recorded::new(), &names).unwrap();
+        let guarded = guarded_of(&approvals, &plan, &names);
         guarded.held().is_none()
     };
     assert!(is_approved(update(1, Value::Unknown)) && is_approved(update(1, Value::from(5))));
@@ -154,61 +193,57 @@ fn an_unknown_value_may_become_known() {
 
 #[test]
 fn the_random_part_of_a_name_does_not_count() {
-    let planned = |entropy: u8| {
+    let [first, second] = [1, 2].map(|entropy| {
         let name = format!("db-{}", generated_suffix([entropy; 16]));
         let change = change(Action::Create, None, Some(object(&[("name", Value::from(name.as_str()))])));
-        let prepared = PreparedStep { entropy: [entropy; 16], ..prepared(Value::Null) };
-        let prepared = BTreeMap::from([(Address::single("a"), prepared)]);
-        let plan = Plan { prepared, ..Plan::default() };
-        Digester::new(b"s", &plan, &Config::default()).change(&change).digest
-    };
-    assert_eq!(planned(1), planned(2));
+        let plan = prepared_plan(PreparedStep { entropy: [entropy; 16], ..prepared(Value::Null) });
+        Digester::new(b"s", &plan, &Config::default(), &Value::Null).change(&change).0.digest
+    });
+    assert_eq!(first, second);
 }
 
 #[test]
 fn dependents_that_change_wait_too() {
-    let of = |name: &str, action| Change::plain(Address::single(name), "thing", action);
-    let uses = |name: &str, used: &str| (Address::single(name), Arc::from([Address::single(used)]));
-    let plan = Plan {
-        changes: vec![
-            of("a", Action::Update),
-            of("b", Action::NoOp),
-            of("c", Action::Create),
-            of("d", Action::Update),
-            of("e", Action::Destroy),
-        ],
-        dependencies: BTreeMap::from([uses("b", "a"), uses("c", "b"), uses("e", "a")]),
-        ..Plan::default()
-    };
+    let changes = [
+        plain("a", Action::Update),
+        plain("b", Action::NoOp),
+        plain("c", Action::Create),
+        plain("d", Action::Update),
+        plain("e", Action::Destroy),
+    ];
+    let [a, b] = ["a", "b"].map(Address::single);
+    let plan = dependent_plan(changes, &[("b", &a), ("c", &b), ("e", &a)]);
     let approvals =
         Approvals { required: RequiredApprovals::from_iter([ApprovalKind::Update]), ..Approvals::default() };
     let names = BTreeSet::from(["a".into()]);
-    let guarded = approvals.guarded(b"s", &plan, &Config::default(), &Recorded::new(), &names).unwrap();
+    let guarded = guarded_of(&approvals, &plan, &names);
     let blocks = blocks(&guarded, &plan, &Recorded::new());
     assert_eq!(blocks, ["c: depends on `a`, whose change waits for an approval"]);
 }
 
 #[test]
 fn the_differences_name_the_objects() {
-    let one = |name: &str, action, digest: &str| ChangeDigest {
-        address: Address::single(name),
-        action,
-        digest: digest.to_owned(),
-        unknown_paths: Vec::new(),
-        applied: false,
-    };
     let approved = [
-        one("a", Action::Update, "1"),
-        one("b", Action::Update, "1"),
-        one("c", Action::Update, "1"),
-        one("e", Action::Create, "1"),
+        ("a", Action::Update, "1"),
+        ("b", Action::Update, "1"),
+        ("c", Action::Update, "1"),
+        ("e", Action::Create, "1"),
     ];
     let due = [
-        one("a", Action::Update, "1"),
-        one("b", Action::Update, "2"),
-        one("c", Action::Replace, "3"),
-        one("d", Action::Destroy, "4"),
+        ("a", Action::Update, "1"),
+        ("b", Action::Update, "2"),
+        ("c", Action::Replace, "3"),
+        ("d", Action::Destroy, "4"),
     ];
+    let [approved, due] = [approved, due].map(|changes| {
+        changes.map(|(name, action, digest)| ChangeDigest {
+            address: Address::single(name),
+            action,
+            digest: digest.to_owned(),
+            unknown_paths: Vec::new(),
+            applied: false,
+        })
+    });
     assert_eq!(
         differences(&approved, &due.iter().collect::<Vec<_>>()),
         [
@@ -229,16 +264,13 @@ fn an_unknown_value_may_become_known_only_from_its_source() {
     };
     let shown = after(Value::Unknown, Value::Unknown);
     let config = configured(&serde_json::json!({ "size": "${db.size}" }));
-    let approved = Digester::new(b"s", &Plan::default(), &config).change(&shown);
+    let approved = digest_in(&config, &shown);
     assert_eq!(approved.unknown_paths, [Path::of(&["size"]), Path::of(&["zone"])]);
-    let is_approved = |config: serde_json::Value, change: Change| {
-        let guarded = guarded(vec![approved.clone()], change, &configured(&config), &Recorded::new());
-        guarded.unwrap().held().is_none()
-    };
-    let known = || after(Value::from(7), Value::from("z"));
-    assert!(is_approved(serde_json::json!({ "size": "${db.size}" }), shown.clone()));
-    assert!(is_approved(serde_json::json!({ "size": "${db.size}" }), known()));
-    assert!(is_approved(serde_json::json!({ "size": "${db.size}", "zone": null }), known()));
+    let known = after(Value::from(7), Value::from("z"));
+    assert!(!is_held(&approved, shown.clone(), &config));
+    assert!(!is_held(&approved, known.clone(), &config));
+    let with_null = configured(&serde_json::json!({ "size": "${db.size}", "zone": null }));
+    assert!(!is_held(&approved, known.clone(), &with_null));
     for other in [
         serde_json::json!({ "size": 7 }),
         serde_json::json!({}),
@@ -247,12 +279,32 @@ fn an_unknown_value_may_become_known_only_from_its_source() {
         serde_json::json!({ "size": "x${db.size}" }),
         serde_json::json!({ "size": "${db.size}", "zone": "z" }),
     ] {
-        assert!(!is_approved(other.clone(), known()), "{other}");
-        assert!(!is_approved(other.clone(), shown.clone()), "{other}");
+        assert!(is_held(&approved, known.clone(), &configured(&other)), "{other}");
+        assert!(is_held(&approved, shown.clone(), &configured(&other)), "{other}");
     }
-    let mut of_other_object = known();
+    let mut of_other_object = known;
     of_other_object.before = Some(object(&[("size", Value::from(1)), ("id", "other".into())]));
-    assert!(!is_approved(serde_json::json!({ "size": "${db.size}" }), of_other_object));
+    assert!(is_held(&approved, of_other_object, &config));
+}
+
+/// An author of a label or of the object that a data source reads would decide what `a` becomes.
+#[test]
+fn what_is_read_beside_an_unknown_value_is_covered() {
+    let config = configured(&serde_json::json!({ "size": "${db.size} ${ns.labels.tier} ${data.setup.value}" }));
+    let update =
+        change(Action::Update, Some(object(&[("size", "1 a b".into())])), Some(object(&[("size", Value::Unknown)])));
+    let digest = |tier: &str, value: &str| {
+        let value = object(&[("value", value.into())]);
+        let reading = ReadResult { config: Value::Null, provider: None, service_account: "".into(), value };
+        let read = PlannedObject { reading: Some(Arc::new(reading)), ..PlannedObject::default() };
+        let plan = Plan { objects: [(Address::data("setup"), Box::new(read))].into(), ..Plan::default() };
+        let namespace = object(&[("labels", object(&[("tier", tier.into())]))]);
+        Digester::new(b"s", &plan, &config, &namespace).change(&update).0.digest
+    };
+    let approved = digest("one", "two");
+    assert_eq!(approved, digest("one", "two"));
+    assert_ne!(approved, digest("other", "two"));
+    assert_ne!(approved, digest("one", "other"));
 }
 
 /// What an expression reads decides about its value: the author of another object would decide what `a` becomes.
@@ -268,14 +320,11 @@ fn an_unknown_value_comes_only_from_what_its_expression_reads() {
         with_others(&json, &others)
     };
     let known = of("1", "x", "eu");
-    let update = |size: Value| {
-        let side = |size: Value| object(&[("size", size), ("zone", "eu".into())]);
-        change(Action::Update, Some(side(Value::from(0))), Some(side(size)))
-    };
-    let approved = Digester::new(b"s", &Plan::default(), &known).change(&update(Value::Unknown));
-    let is_approved = |config: &Config| {
-        guarded(vec![approved.clone()], update(Value::from(7)), config, &Recorded::new()).unwrap().held().is_none()
-    };
+    let [before, unknown, after] = [Value::from(0), Value::Unknown, Value::from(7)]
+        .map(|size| Some(object(&[("size", size), ("zone", "eu".into())])));
+    let approved = digest_in(&known, &change(Action::Update, before.clone(), unknown));
+    let update = change(Action::Update, before, after);
+    let is_approved = |config: &Config| !is_held(&approved, update.clone(), config);
     assert!(is_approved(&known));
     assert!(!is_approved(&of("2", "x", "eu")), "what it reads has changed");
     assert!(!is_approved(&of("1", "y", "eu")), "and what this reads; that both read each other is an error of its own");
@@ -295,49 +344,43 @@ fn what_gives_an_unknown_value_is_found_in_bounded_time_and_depth() {
     let mut instances: BTreeMap<Address, Arc<Instance>> = BTreeMap::new();
     for number in 0..20_000_u64 {
         let used = format!("${{c{}.size}}", number + 1);
-        let (address, one) = instance(&format!("c{number}"), &serde_json::json!({ "size": used }));
-        instances.insert(address, one);
+        instances.extend([instance(&format!("c{number}"), &serde_json::json!({ "size": used }))]);
     }
-    let member = |name: &str, number| Address { name: name.into(), key: model::InstanceKey::Index(number) };
     let mut reader = Instance::clone(&instance("x", &serde_json::json!({ "size": "${web.map(one, one.size)}" })).1);
-    let whole = reader.references.iter().map(|one| Reference { target: Address::family("web"), ..one.clone() });
+    let whole =
+        reader.references.iter().map(|reference| Reference { target: Address::family("web"), ..reference.clone() });
     reader.references = whole.collect();
+    let mut users = Vec::new();
     for number in 0..5_000 {
-        let address = member("web", number);
-        instances.insert(address.clone(), Arc::new(Instance::plain(address, "thing")));
-        let address = member("user", number);
-        instances.insert(address.clone(), Arc::new(Instance { address, ..reader.clone() }));
+        let [web, user] =
+            ["web", "user"].map(|name| Address { name: name.into(), key: model::InstanceKey::Index(number) });
+        instances.insert(web.clone(), Arc::new(Instance::plain(web, "thing")));
+        instances.insert(user.clone(), Arc::new(Instance { address: user.clone(), ..reader.clone() }));
+        users.push(user);
     }
-    let changes = |address: Address| Change {
-        address,
-        ..change(Action::Create, None, Some(object(&[("size", Value::Unknown)])))
-    };
     let config = Config { instances, ..Config::default() };
     let (plan, began) = (Plan::default(), std::time::Instant::now());
-    let digester = Digester::new(b"s", &plan, &config);
-    let digests: BTreeSet<String> =
-        (0..5_000).map(|number| digester.change(&changes(member("user", number))).digest).collect();
+    let digester = Digester::new(b"s", &plan, &config, &Value::Null);
+    let create = change(Action::Create, None, Some(object(&[("size", Value::Unknown)])));
+    let digest_of = |address: Address| digester.change(&Change { address, ..create.clone() }).0.digest;
+    let digests: BTreeSet<String> = users.into_iter().map(digest_of).collect();
     assert_eq!(digests.len(), 5_000);
-    assert_ne!(
-        digester.change(&changes(Address::single("c0"))).digest,
-        digester.change(&changes(Address::single("c1"))).digest
-    );
+    assert_ne!(digest_of(Address::single("c0")), digest_of(Address::single("c1")));
     assert!(began.elapsed().as_secs() < 20);
 }
 
 #[test]
 fn an_unknown_value_in_a_list_has_the_source_of_its_argument() {
-    let list = |id: Value| object(&[("rules", Value::list([object(&[("id", id), ("port", Value::from(1))])]))]);
-    let update = |id: Value| change(Action::Update, Some(list(Value::from("0"))), Some(list(id)));
-    let config = |port: &str| configured(&serde_json::json!({ "rules": [{ "id": "${db.id}", "port": port }] }));
-    let (known, other) = (config("${a.b}"), config("${a.c}"));
-    let of = |config: &Config| Digester::new(b"s", &Plan::default(), config).change(&update(Value::Unknown));
-    let approved = of(&known);
+    let [before, unknown, after] = [Value::from("0"), Value::Unknown, Value::from("9")].map(|id| {
+        let rules = Value::list([object(&[("id", id), ("port", Value::from(1))])]);
+        Some(object(&[("rules", rules)]))
+    });
+    let [known, other] = ["${a.b}", "${a.c}"]
+        .map(|port| configured(&serde_json::json!({ "rules": [{ "id": "${db.id}", "port": port }] })));
+    let approved = digest_in(&known, &change(Action::Update, before.clone(), unknown));
     assert_eq!(approved.unknown_paths[0].to_string(), "rules[0].id");
-    let held = |config: &Config, id| {
-        guarded(vec![approved.clone()], update(id), config, &Recorded::new()).unwrap().held().is_some()
-    };
-    assert!(!held(&known, Value::from("9")) && held(&other, Value::from("9")));
+    let update = change(Action::Update, before, after);
+    assert!(!is_held(&approved, update.clone(), &known) && is_held(&approved, update, &other));
 }
 
 #[test]
@@ -349,13 +392,13 @@ fn many_unknown_places_are_grouped() {
 
 #[test]
 fn an_argument_that_the_service_does_not_return_is_part_of_the_digest() {
-    let with = |password: &str| {
+    let [first, same, other] = ["x", "x", "y"].map(|password| {
         let config = object(&[("password_wo", password.into()), ("size", Value::from(2))]);
-        let plan = Plan { prepared: BTreeMap::from([(Address::single("a"), prepared(config))]), ..Plan::default() };
-        Digester::new(b"s", &plan, &Config::default()).change(&update(1, Value::from(2))).digest
-    };
-    assert_eq!(with("x"), with("x"));
-    assert_ne!(with("x"), with("y"));
+        let plan = prepared_plan(prepared(config));
+        Digester::new(b"s", &plan, &Config::default(), &Value::Null).change(&update(1, Value::from(2))).0.digest
+    });
+    assert_eq!(first, same);
+    assert_ne!(first, other);
 }
 
 /// Each of these approves something else than it says.
@@ -363,11 +406,7 @@ fn an_argument_that_the_service_does_not_return_is_part_of_the_digest() {
 fn a_change_counts_only_as_it_was_shown() {
     let replaced = Change { action: Action::Replace, ..update(1, Value::Unknown) };
     let honest = digest(b"s", &replaced);
-    let is_approved = |approved: &ChangeDigest| {
-        let guarded = guarded(vec![approved.clone()], replaced.clone(), &Config::default(), &Recorded::new());
-        guarded.unwrap().held().is_none()
-    };
-    assert!(is_approved(&honest));
+    assert!(!is_held(&honest, replaced.clone(), &Config::default()));
     let lies = [
         ChangeDigest { action: Action::Update, ..honest.clone() },
         ChangeDigest { unknown_paths: Vec::new(), ..honest.clone() },
@@ -375,16 +414,16 @@ fn a_change_counts_only_as_it_was_shown() {
         ChangeDigest { address: Address::single("b"), ..honest.clone() },
     ];
     for lie in lies {
-        assert!(!is_approved(&lie), "{lie:?}");
+        assert!(is_held(&lie, replaced.clone(), &Config::default()), "{lie:?}");
         assert_ne!(digest_of([&lie]), digest_of([&honest]), "the digest of a Plan covers what it says: {lie:?}");
     }
     let made = ChangeDigest { applied: true, ..honest.clone() };
     assert_eq!(digest_of([&made]), digest_of([&honest]));
-    let of_namespace = |namespace: &str| {
+    let [shop, test] = ["shop", "test"].map(|namespace| {
         let config = Config { namespace: namespace.into(), ..Config::default() };
-        Digester::new(b"s", &Plan::default(), &config).change(&replaced).digest
-    };
-    assert_ne!(of_namespace("shop"), of_namespace("test"));
+        digest_in(&config, &replaced).digest
+    });
+    assert_ne!(shop, test);
 }
 
 #[test]
@@ -392,9 +431,9 @@ fn the_digest_of_nothing_approves_nothing() {
     let digests = BTreeMap::from([(digest_of([]).into(), Approver::default())]);
     let required = RequiredApprovals::from_iter([ApprovalKind::Update]);
     let approvals = Approvals { required, digests, ..Approvals::default() };
-    let plan = Plan { changes: vec![update(1, Value::from(2))], ..Plan::default() };
+    let plan = Plan::from_iter([update(1, Value::from(2))]);
     let names = BTreeSet::from(["a".into()]);
-    let guarded = approvals.guarded(b"s", &plan, &Config::default(), &Recorded::new(), &names).unwrap();
+    let guarded = guarded_of(&approvals, &plan, &names);
     assert!(guarded.held().is_some());
 }
 
@@ -409,7 +448,7 @@ fn the_second_half_of_a_replacement_creates_what_was_approved() {
         order: Some(ReplaceOrder::DestroyFirst),
         ..change(Action::Replace, Some(new(Value::from(1), "x")), Some(new(Value::Unknown, "x")))
     };
-    let approved = Digester::new(b"s", &Plan::default(), &config).change(&replacement);
+    let approved = Digester::new(b"s", &Plan::default(), &config, &Value::Null).change(&replacement).0;
     let whole = guarded(vec![approved], replacement, &config, &Recorded::new()).unwrap();
     let object = whole.changes[0].approval.clone().unwrap().new_object.unwrap();
     let begun = |approved_object: Option<Box<ApprovedObject>>| {
@@ -433,18 +472,14 @@ fn the_second_half_of_a_replacement_creates_what_was_approved() {
 /// `c` waits for an approval and uses `a`, so that `a` cannot be replaced; `b` depends on `a`.
 #[test]
 fn what_depends_on_a_replacement_that_cannot_begin_waits_too() {
-    let of = |name: &str, action| Change::plain(Address::single(name), "thing", action);
-    let uses = |name: &str, used: &str| (Address::single(name), Arc::from([Address::single(used)]));
+    let a = Address::single("a");
     let blocked = |order: ReplaceOrder, action: Action| {
-        let replacement = Change { order: Some(order), ..of("a", Action::Replace) };
-        let plan = Plan {
-            changes: vec![replacement.clone(), of("b", Action::Update), of("c", action)],
-            dependencies: BTreeMap::from([uses("b", "a"), uses("c", "a")]),
-            ..Plan::default()
-        };
-        let waiting = Digester::new(b"s", &plan, &Config::default()).change(&plan.changes[2]);
-        let changes = vec![GuardedChange { digest: waiting, approval: None }];
-        blocks(&Guarded { changes, all: String::new(), unnamed: None }, &plan, &Recorded::new())
+        let replacement = Change { order: Some(order), ..plain("a", Action::Replace) };
+        let changes = [replacement, plain("b", Action::Update), plain("c", action)];
+        let plan = dependent_plan(changes.clone(), &[("b", &a), ("c", &a)]);
+        let waiting = Digester::new(b"s", &plan, &Config::default(), &Value::Null).change(&changes[2]).0;
+        let changes = vec![GuardedChange { digest: waiting, proof: ChangeProof::default(), approval: None }];
+        blocks(&Guarded { changes, digest: String::new(), unnamed: None }, &plan, &Recorded::new())
     };
     let both = [
         "a: must stay for `c`, whose change waits for an approval",
@@ -457,16 +492,10 @@ fn what_depends_on_a_replacement_that_cannot_begin_waits_too() {
 #[test]
 fn what_depends_on_a_family_waits_for_each_of_its_instances() {
     let instance = Address { name: "a".into(), key: model::InstanceKey::Index(0) };
-    let plan = Plan {
-        changes: vec![
-            Change::plain(instance.clone(), "thing", Action::Update),
-            Change::plain(Address::single("b"), "thing", Action::Update),
-        ],
-        dependencies: BTreeMap::from([(Address::single("b"), Arc::from([Address::family("a")]))]),
-        ..Plan::default()
-    };
-    let waiting = Digester::new(b"s", &plan, &Config::default()).change(&plan.changes[0]);
-    let changes = vec![GuardedChange { digest: waiting, approval: None }];
-    let guarded = Guarded { changes, all: String::new(), unnamed: None };
+    let changes = [instance, Address::single("b")].map(|address| Change::plain(address, "thing", Action::Update));
+    let plan = dependent_plan(changes.clone(), &[("b", &Address::family("a"))]);
+    let waiting = Digester::new(b"s", &plan, &Config::default(), &Value::Null).change(&changes[0]).0;
+    let changes = vec![GuardedChange { digest: waiting, proof: ChangeProof::default(), approval: None }];
+    let guarded = Guarded { changes, digest: String::new(), unnamed: None };
     assert_eq!(blocks(&guarded, &plan, &Recorded::new()), ["b: depends on `a[0]`, whose change waits for an approval"]);
 }

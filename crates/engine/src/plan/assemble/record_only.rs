@@ -8,7 +8,7 @@ use crate::plan::input::{Id, Node, PlanInput, is_only_observed};
 use model::{Action, ChangeCause, Reason, RecordedObject};
 
 /// Flags and dependencies are recorded unchanged, except whether to keep the object.
-pub(super) fn prepare_record_only(
+pub fn prepare_record_only(
     input: &PlanInput<'_>,
     id: Id,
     decision: &mut Decision,
@@ -31,8 +31,10 @@ pub(super) fn prepare_record_only(
         (object.prevent_destroy != prevent_destroy, ChangeCause::PreventDestroy),
         (object.skip_destroy != skip_destroy, ChangeCause::DeletionPolicy),
     ];
-    let kept = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
-    let because = decision.record_differs.clone().or_else(kept)?;
+    let because = decision
+        .record_differs
+        .clone()
+        .or_else(|| rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because))?;
     if decision.action == Action::NoOp {
         decision.action = Action::Record;
         decision.because = Some(because);

@@ -12,7 +12,7 @@ const MANY_FAILED_CREATES: u32 = 3;
 
 /// Diagnostics by object.
 #[derive(Default)]
-pub(super) struct Report {
+pub struct Report {
     found: Vec<(Id, Diagnostic)>,
 }
 
@@ -23,19 +23,20 @@ impl Report {
 
     pub fn in_order(mut self, input: &PlanInput<'_>) -> Diagnostics {
         self.found.sort_by(|(a, _), (b, _)| input.address(*a).cmp(input.address(*b)));
-        let placed = |(id, mut diagnostic): (Id, Diagnostic)| {
+        let mut diagnostics = Diagnostics::with_capacity(self.found.len());
+        for (id, mut diagnostic) in self.found {
             let node = &input.nodes[id];
             let instance = node.instance.or_else(|| node.family.map(|family| &family.shared));
-            let path = diagnostic.path.as_ref();
-            let place = || instance.and_then(|instance| instance.source_of(path));
-            diagnostic.source = diagnostic.source.or_else(place);
-            diagnostic
-        };
-        self.found.into_iter().map(placed).collect()
+            if diagnostic.source.is_none() {
+                diagnostic.source = instance.and_then(|instance| instance.source_of(diagnostic.path.as_ref()));
+            }
+            diagnostics.push(diagnostic);
+        }
+        diagnostics
     }
 }
 
-pub(super) fn report_diagnostics(
+pub fn report_diagnostics(
     input: &PlanInput<'_>,
     id: Id,
     decision: &mut Decision,
@@ -69,21 +70,15 @@ pub(super) fn report_diagnostics(
 }
 
 /// Warns about forgotten objects that depend on destroyed ones.
-pub(super) fn warn_of_orphans(input: &PlanInput<'_>, decisions: &[Option<Decision>], report: &mut Report) {
-    let destroyed = |id: Id| {
-        decisions[id].as_ref().is_some_and(|decision| {
-            let replaced = decision.action == Action::Replace && decision.hold_destroy.is_none();
-            !decision.forget && (decision.action == Action::Destroy || replaced)
-        })
-    };
+pub fn warn_of_orphans(input: &PlanInput<'_>, decisions: &[Option<Decision>], report: &mut Report) {
     for (id, decision) in decisions.iter().enumerate() {
-        let Some(drafted) = decision else { continue };
-        let deposed = drafted.deposed.iter().filter(|object| object.action == Action::Forget);
+        let Some(decision) = decision else { continue };
+        let deposed = decision.deposed.iter().filter(|object| object.action == Action::Forget);
         let kept = deposed.filter(|object| object.exists).flat_map(|object| {
             let targets = input.deposed_dependencies(id, &object.object);
             targets.into_iter().map(|used| (object.key, used))
         });
-        for (key, used) in kept.filter(|(_, used)| destroyed(*used)) {
+        for (key, used) in kept.filter(|(_, used)| decisions[*used].as_ref().is_some_and(destroys_object)) {
             let what = format!(
                 "the old object (deposed {key}) is kept, but `{}`, which it depends on, is destroyed",
                 input.address(used)
@@ -91,46 +86,64 @@ pub(super) fn warn_of_orphans(input: &PlanInput<'_>, decisions: &[Option<Decisio
             report.extend(id, [Diagnostic::warning(input.address(id), Reason::OrphanDependsOnDestroyed, what)]);
         }
         // An object that no longer exists has no dependencies.
-        if !decision.as_ref().is_some_and(|decision| decision.forget && decision.prior.is_some()) {
+        if !decision.forget || decision.prior.is_none() {
             continue;
         }
-        let objects = |used: Id| if input.is_junction(used) { input.members(used) } else { used..used + 1 };
-        for used in input.recorded_dependencies.of(id).flat_map(objects).filter(|used| destroyed(*used)) {
+        let used = input
+            .recorded_dependencies
+            .of(id)
+            .flat_map(|used| if input.is_junction(used) { input.members(used) } else { used..used + 1 });
+        for used in used.filter(|used| decisions[*used].as_ref().is_some_and(destroys_object)) {
             let what = format!("the object is kept, but `{}`, which it depends on, is destroyed", input.address(used));
             report.extend(id, [Diagnostic::warning(input.address(id), Reason::OrphanDependsOnDestroyed, what)]);
         }
     }
 }
 
+fn destroys_object(decision: &Decision) -> bool {
+    let is_replaced = decision.action == Action::Replace && decision.hold_destroy.is_none();
+    !decision.forget && (decision.action == Action::Destroy || is_replaced)
+}
+
 /// A one-off run applies one plan: objects that wait for a step of it need another run. The controller and `dev` plan
 /// again automatically.
-pub(super) fn deferred_warning(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Option<Diagnostic> {
+pub fn deferred_warning(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Option<Diagnostic> {
     if !input.options.destroy_orphans || input.options.mode != Mode::Normal {
         return None;
     }
-    let steps = |id: &Id| input.running.contains_key(id) || decisions[*id].as_ref().is_some_and(Decision::removes);
-    let waits = |decision: &&Decision| {
-        let is_over_soon = |block: &Block| block.reason() == Reason::Waiting || block.waiting_for.iter().any(steps);
-        decision.block.as_deref().is_some_and(is_over_soon)
-    };
-    let unknown =
-        |decision: &Decision| decision.block.as_ref().is_some_and(|b| b.reason() == Reason::DependencyNotReady);
-    let families = input.objects..input.nodes.len();
-    let families = families.filter(|id| input.is_selected(*id) && families::is_unexpanded(input, *id));
-    let families = families.filter(|id| decisions[*id].as_ref().is_some_and(unknown)).count();
-    // The provider configuration is known after the steps of its dependencies, unless these are blocked.
-    let goes_on = |id: &Id| decisions[*id].as_ref().is_some_and(|decision| decision.block.is_none());
-    let is_next =
-        |decision: &Decision| decision.block.as_ref().is_some_and(|block| block.waiting_for.iter().any(goes_on));
-    let refers = |id: Id, decision: &Decision| {
-        let provided = input.nodes[id].instance.and_then(|instance| instance.provider.as_ref());
-        unknown(decision) && provided.is_some_and(|provided| !provided.references().is_empty()) && is_next(decision)
-    };
-    let objects = (0..input.objects).filter_map(|id| Some((id, decisions[id].as_ref()?)));
-    let waiting = families + objects.filter(|(id, decision)| waits(decision) || refers(*id, decision)).count();
+    let mut waiting = 0;
+    for id in 0..input.nodes.len() {
+        let Some(block) = decisions[id].as_ref().and_then(|decision| decision.block.as_deref()) else { continue };
+        let waits = match input.is_junction(id) {
+            true => {
+                input.is_selected(id)
+                    && families::is_unexpanded(input, id)
+                    && block.reason() == Reason::DependencyNotReady
+            }
+            false => waits_for_step(input, decisions, block) || waits_for_provider(input, decisions, id, block),
+        };
+        waiting += usize::from(waits);
+    }
     (waiting > 0).then(|| {
         let what = format!("{waiting} object(s) wait for changes of this plan");
         let warning = Diagnostic::general(Reason::Waiting, what).hint("run apply again");
         Diagnostic { severity: Severity::Warning, ..warning }
     })
+}
+
+fn waits_for_step(input: &PlanInput<'_>, decisions: &[Option<Decision>], block: &Block) -> bool {
+    block.reason() == Reason::Waiting
+        || block
+            .waiting_for
+            .iter()
+            .any(|id| input.running.contains_key(id) || decisions[*id].as_ref().is_some_and(Decision::removes))
+}
+
+/// Whether an object waits for its provider configuration, which is known after the steps of its dependencies, unless
+/// these are blocked.
+fn waits_for_provider(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id, block: &Block) -> bool {
+    let provided = input.nodes[id].instance.and_then(|instance| instance.provider.as_ref());
+    block.reason() == Reason::DependencyNotReady
+        && provided.is_some_and(|provided| !provided.references().is_empty())
+        && block.waiting_for.iter().any(|id| decisions[*id].as_ref().is_some_and(|decision| decision.block.is_none()))
 }

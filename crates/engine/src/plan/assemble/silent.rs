@@ -5,24 +5,25 @@
 //! planned change depends on them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::plan::Mode;
 use crate::plan::input::PlanInput;
+use crate::plan::{Mode, PlannedObject};
 use model::{Action, Address, Change, ChangeCause, InstanceKey, Path, Value};
 
 /// Marks the record-only changes that only record what a read returned, in values that no expression reads. Plans that
 /// only refresh records show all of them.
-pub(super) fn mark(input: &PlanInput<'_>, changes: &mut [Change]) {
+pub fn mark(input: &PlanInput<'_>, objects: &mut BTreeMap<Address, Box<PlannedObject>>) {
     if input.options.mode == Mode::RefreshOnly {
         return;
     }
-    let records_a_read = |change: &Change| {
-        change.action == Action::Record && change.because.as_ref().is_some_and(ChangeCause::is_of_read)
-    };
-    let mut candidates: BTreeMap<Address, &mut Change> = changes
+    let mut candidates: BTreeMap<Address, &mut Change> = objects
         .iter_mut()
-        .filter(|change| records_a_read(change))
-        .map(|change| (change.address.clone(), change))
+        .filter_map(|(address, object)| Some((address.clone(), object.change.as_mut()?)))
+        .filter(|(_, change)| {
+            change.action == Action::Record && change.because.as_ref().is_some_and(ChangeCause::is_of_read)
+        })
+        .map(|(address, change)| (address, Arc::make_mut(change)))
         .collect();
     if candidates.is_empty() {
         return;

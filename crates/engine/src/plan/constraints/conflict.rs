@@ -2,8 +2,11 @@
 //!
 //! An object that is no longer configured is not destroyed while another address claims it: probably its Resource was
 //! renamed without a move.
+//!
+//! Objects of which each takes the name of another one, in a circle, are blocked too: no name can become free first.
+//! Terraform has no step that exchanges names, and Purlin invents no third name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -11,10 +14,10 @@ use indexmap::IndexMap;
 
 use crate::load::expression::Scope;
 use crate::load::{Instance, InstanceScope};
+use crate::plan::Mode;
 use crate::plan::decision::{Block, Decision};
 use crate::plan::input::{Id, PlanInput};
-use crate::plan::{Mode, PendingImport};
-use model::{Action, Address, Diagnostic, ImportRequest, Reason, RecordedObject, Value};
+use model::{Action, Address, Diagnostic, ImportRequest, Reason, Record, RecordedObject, Value};
 
 /// How strong a claim on an identity is, strongest first. Recorded objects precede imported and planned ones, so that a
 /// successor under another name waits until the old object is destroyed. Desired objects precede others, so that the
@@ -59,11 +62,52 @@ struct Loser<'a> {
 type Owners<'a> = IndexMap<(&'a str, &'a str, Name<'a>), (Claim, Id)>;
 
 /// The blocks of all objects with a weaker claim.
-pub(super) fn conflicts(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+pub fn conflicts(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+    let mut losers = losers(input, decisions);
+    losers.retain(|loser| has_step(input, decisions, loser.id));
+    let circles: BTreeMap<Id, Block> = circles(input, &taken_names(decisions, &losers)).into_iter().collect();
+    losers.retain(|loser| !circles.contains_key(&loser.id));
+    let abandoned = abandoned(input, decisions, &losers);
+    let mut blocks: Vec<(Id, Block)> = Vec::new();
+    for loser in &losers {
+        // Whether a step of this plan frees the name of a new object is decided with its refusal.
+        let is_renamed = matches!(loser.owner, Owner::Here(owner) if abandoned.contains_key(&owner));
+        let is_refused = decisions[loser.id].as_ref().is_some_and(|decision| decision.refusal().is_some());
+        if loser.claim == Claim::Planned && is_refused && !is_renamed {
+            continue;
+        }
+        let is_freed = match loser.owner {
+            Owner::Here(owner) => {
+                let waits_itself = circles.contains_key(&owner) || losers.iter().any(|loser| loser.id == owner);
+                !waits_itself && decisions[owner].as_ref().is_some_and(gives_up)
+            }
+            Owner::OtherComponent(_) => false,
+        };
+        blocks.push(refuse(input, loser, is_freed));
+    }
+    blocks.extend(abandoned.iter().map(|(owner, claimant)| (*owner, keep(input, *owner, claimant))));
+    for id in (0..input.objects).filter(|id| has_step(input, decisions, *id) && is_destroyed(input, decisions, *id)) {
+        if let Some(claimant) = claimed_outside(input, id) {
+            blocks.push((id, keep(input, id, claimant)));
+        }
+    }
+    blocks.extend(circles);
+    blocks
+}
+
+fn has_step(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id) -> bool {
+    decisions[id].as_ref().is_some_and(|decision| !decision.is_blocked()) && !input.running.contains_key(&id)
+}
+
+fn imports(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id) -> bool {
+    decisions[id].as_ref().is_some_and(|decision| decision.imports(input.nodes[id]))
+}
+
+/// All weaker claims.
+fn losers<'a>(input: &PlanInput<'a>, decisions: &'a [Option<Decision>]) -> Vec<Loser<'a>> {
     let mut owners: Owners<'_> = IndexMap::with_capacity(decisions.len());
     let mut losers: Vec<Loser<'_>> = Vec::new();
-    let imports = |id: Id| decisions[id].as_ref().is_some_and(|decision| decision.imports(input.nodes[id]));
-    let importing = (0..decisions.len()).any(imports);
+    let importing = (0..decisions.len()).any(|id| imports(input, decisions, id));
     for (id, decision) in decisions.iter().enumerate() {
         let node = input.nodes[id];
         let type_name = node.record.map(|record| &record.type_name).or(node.instance.map(|i| &i.type_name));
@@ -75,7 +119,7 @@ pub(super) fn conflicts(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -
             Some(_) => Claim::Undesired,
         };
         let mut recorded: Vec<Name<'_>> = object.iter().flat_map(|object| names(object, importing)).collect();
-        if imports(id) {
+        if imports(input, decisions, id) {
             recorded.retain(|name| !matches!(name, Name::ProviderId(_)));
             recorded.extend(node.instance.and_then(|instance| requested(instance)));
         }
@@ -89,36 +133,28 @@ pub(super) fn conflicts(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -
         for (claim, config, name) in recorded.chain(deposed).chain(planned) {
             let is_loose = name.is_loose();
             let entry = owners.entry((type_name, config, name)).or_insert((claim, id));
-            if entry.1 != id && (!is_loose || imports(id) || imports(entry.1)) {
+            if entry.1 != id && (!is_loose || imports(input, decisions, id) || imports(input, decisions, entry.1)) {
                 let (better, worse) = if (claim, id) < *entry { ((claim, id), *entry) } else { (*entry, (claim, id)) };
                 *entry = better;
                 losers.push(Loser { id: worse.1, claim: worse.0, owner: Owner::Here(better.1) });
             }
         }
     }
-    losers.extend(taken_by_other_components(input, &owners, importing, imports));
-    losers.extend(taken_over(input, imports));
-    let steps = |id: &Id| {
-        decisions[*id].as_ref().is_some_and(|decision| !decision.is_blocked()) && !input.running.contains_key(id)
-    };
-    losers.retain(|loser| steps(&loser.id));
-    let abandoned = abandoned(input, decisions, &losers);
-    // Whether a step of this plan frees the name of a new object is decided with its refusal.
-    let is_refused = |id: Id| decisions[id].as_ref().is_some_and(Decision::is_refused);
-    let waits = |loser: &Loser<'_>| {
-        let renamed = matches!(loser.owner, Owner::Here(owner) if abandoned.contains_key(&owner));
-        loser.claim == Claim::Planned && is_refused(loser.id) && !renamed
-    };
-    let waits_itself = |id: Id| losers.iter().any(|other| other.id == id);
-    let is_freed = |loser: &Loser<'_>| {
-        let Owner::Here(owner) = loser.owner else { return false };
-        !waits_itself(owner) && decisions[owner].as_ref().is_some_and(gives_up)
-    };
-    let refused = losers.iter().filter(|loser| !waits(loser)).map(|loser| refuse(input, loser, is_freed(loser)));
-    let kept = abandoned.iter().map(|(owner, claimant)| (*owner, keep(input, *owner, claimant)));
-    let outside = (0..input.objects).filter(|id| steps(id) && is_destroyed(input, decisions, *id));
-    let outside = outside.filter_map(|id| Some((id, keep(input, id, claimed_outside(input, id)?))));
-    refused.chain(kept).chain(outside).collect()
+    losers.extend(taken_by_other_components(input, decisions, &owners, importing));
+    losers.extend(taken_over(input, decisions));
+    losers
+}
+
+/// The objects that change their name, each with the object of this plan that has its new name.
+fn taken_names(decisions: &[Option<Decision>], losers: &[Loser<'_>]) -> BTreeMap<Id, Id> {
+    losers
+        .iter()
+        .filter(|loser| loser.claim == Claim::Planned && decisions[loser.id].as_ref().is_some_and(renames))
+        .filter_map(|loser| match loser.owner {
+            Owner::Here(owner) => Some((loser.id, owner)),
+            Owner::OtherComponent(_) => None,
+        })
+        .collect()
 }
 
 /// The objects that would be destroyed although another address of this plan imports or creates the same object, each
@@ -128,20 +164,22 @@ fn abandoned<'a>(
     decisions: &[Option<Decision>],
     losers: &[Loser<'a>],
 ) -> BTreeMap<Id, &'a Address> {
-    let is_new = |id: Id| decisions[id].as_ref().is_some_and(|decision| decision.action == Action::Create);
-    let claims = losers.iter().filter(|loser| match loser.claim {
-        Claim::Imported => true,
-        Claim::Planned => is_new(loser.id),
-        _ => false,
-    });
-    let owned = claims.filter_map(|loser| match loser.owner {
-        Owner::Here(owner) if is_destroyed(input, decisions, owner) => Some((owner, input.address(loser.id))),
-        _ => None,
-    });
-    // If there are several, the first one is named.
-    let mut found = BTreeMap::new();
-    owned.for_each(|(owner, claimant)| _ = found.entry(owner).or_insert(claimant));
-    found
+    let mut abandoned = BTreeMap::new();
+    for loser in losers {
+        let is_new = match loser.claim {
+            Claim::Imported => true,
+            Claim::Planned => decisions[loser.id].as_ref().is_some_and(|decision| decision.action == Action::Create),
+            _ => false,
+        };
+        match loser.owner {
+            // If there are several, the first one is named.
+            Owner::Here(owner) if is_new && is_destroyed(input, decisions, owner) => {
+                abandoned.entry(owner).or_insert(input.address(loser.id));
+            }
+            _ => {}
+        }
+    }
+    abandoned
 }
 
 /// Whether an object is destroyed because it is no longer configured.
@@ -154,31 +192,41 @@ fn is_destroyed(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id) -
 fn claimed_outside<'a>(input: &'a PlanInput<'_>, id: Id) -> Option<&'a Address> {
     let (record, object) = (input.nodes[id].record?, input.nodes[id].current()?);
     let others = &input.options.other_components;
-    let is_same = |type_name: &Arc<str>| *type_name == record.type_name;
-    let imports = others.imports.iter().filter(|import| is_same(&import.type_name));
-    let imported = |request: &ImportRequest| match (request, object.id()) {
-        (ImportRequest::Id(text), Some(own)) if **text == *own => true,
+    let imports = others.imports.iter().filter(|import| import.type_name == record.type_name);
+    for import in imports {
+        if is_imported(input, record, object, &import.request) {
+            return Some(&import.address);
+        }
+    }
+    let creates = others.creates.iter().filter(|instance| instance.type_name == record.type_name);
+    for instance in creates {
+        if is_created(input, record, object, instance) {
+            return Some(&instance.address);
+        }
+    }
+    None
+}
+
+fn is_imported(input: &PlanInput<'_>, record: &Record, object: &RecordedObject, request: &ImportRequest) -> bool {
+    match (request, object.id()) {
+        (ImportRequest::Id(text), Some(id)) if **text == *id => true,
         (ImportRequest::Identity(identity), _) => is_identity(object, identity),
         (ImportRequest::Id(_), _) => {
-            let named = input.types.import_identities(&record.type_name, &record.namespace, request);
-            named.iter().any(|named| is_identity(object, named))
+            let identities = input.types.import_identities(&record.type_name, &record.namespace, request);
+            identities.iter().any(|identity| is_identity(object, identity))
         }
-    };
-    let created = |instance: &&Arc<Instance>| {
-        let scope = InstanceScope { instance: instance.as_ref(), others: &Unknown(&input.options.namespace_value) };
-        let config = instance.config.evaluate(&scope).ok();
-        let named = config.map(|config| input.types.config_identities(&record.type_name, &record.namespace, &config));
-        named.is_some_and(|named| named.iter().any(|named| is_identity(object, named)))
-    };
-    let import = imports.into_iter().find(|import| imported(&import.request)).map(|import| &import.address);
-    import.or_else(|| {
-        let new = others.creates.iter().filter(|instance| is_same(&instance.type_name));
-        new.into_iter().find(created).map(|instance| &instance.address)
-    })
+    }
+}
+
+fn is_created(input: &PlanInput<'_>, record: &Record, object: &RecordedObject, instance: &Instance) -> bool {
+    let scope = InstanceScope { instance, others: &Unknown(&input.options.namespace_value) };
+    let Ok(config) = instance.config.evaluate(&scope) else { return false };
+    let identities = input.types.config_identities(&record.type_name, &record.namespace, &config);
+    identities.iter().any(|identity| is_identity(object, identity))
 }
 
 fn is_identity(object: &RecordedObject, identity: &Value) -> bool {
-    object.identity.as_ref().is_some_and(|own| own.equals_unmarked(identity))
+    object.identity.as_ref().is_some_and(|known| known.equals_unmarked(identity))
 }
 
 /// The values of objects that are not planned here.
@@ -197,9 +245,9 @@ impl Scope for Unknown<'_> {
 /// The objects of this plan on which an address in another component has the stronger claim.
 fn taken_by_other_components<'a>(
     input: &PlanInput<'a>,
+    decisions: &[Option<Decision>],
     owners: &Owners<'a>,
     importing: bool,
-    imports: impl Fn(Id) -> bool,
 ) -> Vec<Loser<'a>> {
     let mut losers = Vec::new();
     for (stored, is_wanted) in &input.options.other_components.records {
@@ -210,10 +258,11 @@ fn taken_by_other_components<'a>(
         for (claim, object) in current.chain(deposed) {
             for name in names(object, importing) {
                 let is_loose = name.is_loose();
-                let own = owners.get(&(&*record.type_name, &*object.provider_config, name));
-                let Some((own, id)) = own.filter(|(_, id)| !is_loose || imports(*id)) else { continue };
-                if (claim, &record.address) < (*own, input.address(*id)) {
-                    losers.push(Loser { id: *id, claim: *own, owner: Owner::OtherComponent(&record.address) });
+                let owner = owners.get(&(&*record.type_name, &*object.provider_config, name));
+                let owner = owner.filter(|(_, id)| !is_loose || imports(input, decisions, *id));
+                let Some((weaker, id)) = owner else { continue };
+                if (claim, &record.address) < (*weaker, input.address(*id)) {
+                    losers.push(Loser { id: *id, claim: *weaker, owner: Owner::OtherComponent(&record.address) });
                 }
             }
         }
@@ -223,26 +272,28 @@ fn taken_by_other_components<'a>(
 
 /// The imports of an object that another address is importing now: its record names the object only after its step has
 /// ended. If another component plans the same import at the same time, the first address imports it.
-fn taken_over<'a>(input: &PlanInput<'a>, imports: impl Fn(Id) -> bool) -> Vec<Loser<'a>> {
-    let takes = |id: Id| {
-        let instance = input.nodes[id].instance?;
-        Some((&instance.type_name, instance.import.as_ref()?))
-    };
-    let runs = |id: &Id| input.nodes[*id].current().is_none();
-    let running: Vec<Id> = input.running.keys().copied().filter(runs).collect();
-    let here = |id: Id| running.iter().copied().find(|other| *other != id && takes(*other) == takes(id));
-    let elsewhere = |id: Id| {
-        let same = |other: &&PendingImport| {
-            takes(id) == Some((&other.type_name, &other.request))
-                && (other.started || other.address < *input.address(id))
-        };
-        input.options.other_components.imports.iter().find(same)
-    };
-    let owner = |id: Id| here(id).map(Owner::Here).or_else(|| Some(Owner::OtherComponent(&elsewhere(id)?.address)));
-    (0..input.objects)
-        .filter(|id| imports(*id) && takes(*id).is_some())
-        .filter_map(|id| Some(Loser { id, claim: Claim::Imported, owner: owner(id)? }))
-        .collect()
+fn taken_over<'a>(input: &PlanInput<'a>, decisions: &[Option<Decision>]) -> Vec<Loser<'a>> {
+    let running: Vec<Id> = input.running.keys().copied().filter(|id| input.nodes[*id].current().is_none()).collect();
+    let mut losers = Vec::new();
+    for id in (0..input.objects).filter(|id| imports(input, decisions, *id)) {
+        let Some(taken) = import_of(input, id) else { continue };
+        let here = running.iter().find(|other| **other != id && import_of(input, **other) == Some(taken));
+        let owner = here.map(|owner| Owner::Here(*owner)).or_else(|| {
+            let import = input.options.other_components.imports.iter().find(|import| {
+                let precedes = import.started || import.address < *input.address(id);
+                taken == (&import.type_name, &import.request) && precedes
+            })?;
+            Some(Owner::OtherComponent(&import.address))
+        });
+        losers.extend(owner.map(|owner| Loser { id, claim: Claim::Imported, owner }));
+    }
+    losers
+}
+
+/// The type and the object of an import.
+fn import_of<'a>(input: &PlanInput<'a>, id: Id) -> Option<(&'a Arc<str>, &'a ImportRequest)> {
+    let instance = input.nodes[id].instance?;
+    Some((&instance.type_name, instance.import.as_ref()?))
 }
 
 impl Name<'_> {
@@ -293,7 +344,7 @@ fn text(identity: &Value) -> String {
 
 /// `is_freed`: this plan makes the object or its name free.
 fn refuse(input: &PlanInput<'_>, loser: &Loser<'_>, is_freed: bool) -> (Id, Block) {
-    let own = input.address(loser.id);
+    let refused = input.address(loser.id);
     let (address, here) = match loser.owner {
         Owner::Here(id) => (input.address(id), Some(id)),
         Owner::OtherComponent(address) => (address, None),
@@ -301,18 +352,18 @@ fn refuse(input: &PlanInput<'_>, loser: &Loser<'_>, is_freed: bool) -> (Id, Bloc
     if is_freed {
         // No error: a later plan makes the change.
         let what = format!("waits until `{address}` gives the object or its name up");
-        let waits = Diagnostic::warning(own, Reason::IdentityConflict, what);
+        let waits = Diagnostic::warning(refused, Reason::IdentityConflict, what);
         return (loser.id, Block::held(waits).waiting_for(here));
     }
     let what = format!("the object is already managed by `{address}`");
     let is_removed = here.is_some_and(|owner| !input.nodes[owner].desired);
     let hint = match is_removed {
-        true => format!("to keep the object, {}", moving(address, own)),
+        true => format!("to keep the object, {}", moving(address, refused)),
         false => "manage the object with one Resource only: change the name in one, or delete one with \
                   `deletionPolicy: Orphan`"
             .to_owned(),
     };
-    let diagnostic = Diagnostic::error(own, Reason::IdentityConflict, what).hint(hint);
+    let diagnostic = Diagnostic::error(refused, Reason::IdentityConflict, what).hint(hint);
     (loser.id, Block::held(diagnostic).waiting_for(here))
 }
 
@@ -346,4 +397,49 @@ fn moving(from: &Address, to: &Address) -> String {
         true => format!("add the annotation `{annotation}: {}` to `{}`", from.name, to.name),
         false => format!("move `{from}` to `{to}` instead of renaming it"),
     }
+}
+
+/// The blocks of all members of circles. `takes`: for each object that gives up its name, the one whose name it takes.
+fn circles(input: &PlanInput<'_>, takes: &BTreeMap<Id, Id>) -> Vec<(Id, Block)> {
+    let mut seen = BTreeSet::new();
+    let mut blocks = Vec::new();
+    for start in takes.keys() {
+        let mut path = Vec::new();
+        let mut next = Some(*start);
+        while let Some(id) = next.filter(|id| seen.insert(*id)) {
+            path.push(id);
+            next = takes.get(&id).copied();
+        }
+        // Otherwise, the path ends at an object that stays, or joins an earlier one.
+        if let Some(first) = path.iter().position(|id| Some(*id) == next) {
+            let circle = &path[first..];
+            blocks.extend((0..circle.len()).map(|position| (circle[position], block_member(input, circle, position))));
+        }
+    }
+    blocks
+}
+
+/// Whether the change gives an object another name.
+fn renames(decision: &Decision) -> bool {
+    let old = decision.prior.as_ref().and_then(|prior| prior.identity.as_ref());
+    let new = decision.planned.as_ref().and_then(|planned| planned.identity.as_ref());
+    let makes = matches!(decision.action, Action::Update | Action::Replace);
+    makes && old.zip(new).is_some_and(|(old, new)| !old.equals_unmarked(new))
+}
+
+/// The block of one member of a circle.
+fn block_member(input: &PlanInput<'_>, circle: &[Id], position: usize) -> Block {
+    let members: Vec<Id> = circle[position..].iter().chain(&circle[..position]).copied().collect();
+    let last = members.len() - 1;
+    let links = (0..=last).map(|offset| {
+        let joined = if offset == last { "and " } else { "" };
+        let what = if offset == 0 { "takes the name" } else { "that" };
+        let next = members[(offset + 1) % members.len()];
+        format!("{joined}`{}` {what} of `{}`", input.address(members[offset]), input.address(next))
+    });
+    let what = format!("{}, so none of these names becomes free", links.collect::<Vec<_>>().join(", "));
+    let first = input.address(members[0]);
+    let hint = format!("give `{first}` a third name first, and its new name when the others have theirs");
+    let diagnostic = Diagnostic::error(first, Reason::NameCycle, what).hint(hint);
+    Block::held(diagnostic).waiting_for([members[1 % members.len()]])
 }

@@ -9,7 +9,7 @@ use crate::plan::input::{Id, PlanInput};
 use model::{Action, Diagnostic, Path, Reason, Severity, Value};
 
 /// The replacements that have a dependent which must follow and cannot.
-pub(super) fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+pub fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
     let mut stopped_by: Vec<Option<Id>> = vec![None; decisions.len()];
     let mut open: Vec<(Id, Id)> =
         (0..input.objects).filter(|id| cannot_follow(input, decisions, *id)).map(|id| (id, id)).collect();
@@ -23,12 +23,13 @@ pub(super) fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec
             }
         }
     }
-    let is_replaced = |id: &Id| {
-        let replaces = |decision: &Decision| decision.action == Action::Replace;
-        !input.running.contains_key(id) && decisions[*id].as_ref().is_some_and(replaces)
-    };
-    let stopped = (0..input.objects).filter(is_replaced).filter_map(|id| Some((id, stopped_by[id]?)));
-    stopped.filter_map(|(id, cause)| Some((id, held(input, decisions, id, cause)?))).collect()
+    let mut blocks = Vec::new();
+    for id in (0..input.objects).filter(|id| !input.running.contains_key(id)) {
+        let is_replaced = decisions[id].as_ref().is_some_and(|decision| decision.action == Action::Replace);
+        let Some(cause) = stopped_by[id].filter(|_| is_replaced) else { continue };
+        blocks.extend(held(input, decisions, id, cause).map(|block| (id, block)));
+    }
+    blocks
 }
 
 /// Whether an existing object cannot be changed, for a reason that planning itself has found. An operation that failed or
@@ -49,13 +50,16 @@ fn must_follow(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id, le
     let Some(instance) = input.nodes[id].instance else { return false };
     let config = Path::of(&["spec", "config"]);
     let triggers = Path::of(&["spec", "lifecycle", "replaceTriggeredBy"]);
-    let decides = |at: &Path| at.starts_with(&config) || at.starts_with(&triggers);
-    let references = instance.references.iter().filter(|one| !one.explicit && decides(&one.at));
-    let mut reads = references.filter(|one| input.resolve(&one.target) == Some(leader));
-    reads.any(|one| {
-        let whole = one.target.is_instance() || input.is_junction(leader);
-        whole || changes(input, decisions, leader, &Path(one.segments.to_vec()))
-    })
+    instance
+        .references
+        .iter()
+        .filter(|reference| !reference.explicit)
+        .filter(|reference| reference.at.starts_with(&config) || reference.at.starts_with(&triggers))
+        .filter(|reference| input.resolve(&reference.target) == Some(leader))
+        .any(|reference| {
+            let reads_whole = reference.target.is_instance() || input.is_junction(leader);
+            reads_whole || changes(input, decisions, leader, &Path(reference.segments.to_vec()))
+        })
 }
 
 /// Whether the plan changes what an expression reads of an object.

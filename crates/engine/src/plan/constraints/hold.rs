@@ -13,7 +13,7 @@ use model::{Action, Diagnostic, ObjectStatus, Reason, RecordedObject, Severity};
 const USERS_SHOWN: usize = 3;
 
 /// Returns the replacements that must be blocked completely, and whether anything was held.
-pub(super) fn hold(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -> (Vec<(Id, Block)>, bool) {
+pub fn hold(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -> (Vec<(Id, Block)>, bool) {
     let mut changed = hold_deposed_of_blocked(input, decisions);
     let mut search = Search { input, user: vec![None; decisions.len()], waits: false, open: Vec::new() };
     let mut blocks = Vec::new();
@@ -36,11 +36,10 @@ pub(super) fn hold(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) ->
 
 /// Whether an object is blocked only until another change of this plan is applied, or held by such an object.
 fn only_waits(decision: &Decision) -> bool {
-    let waits = |block: &Block| {
-        let reason = matches!(block.reason(), Reason::DependencyNotReady | Reason::InUse);
-        reason && block.cause().severity == Severity::Warning
-    };
-    decision.block.as_deref().is_some_and(waits)
+    decision.block.as_deref().is_some_and(|block| {
+        let waits = matches!(block.reason(), Reason::DependencyNotReady | Reason::InUse);
+        waits && block.cause().severity == Severity::Warning
+    })
 }
 
 struct Search<'s, 'a> {
@@ -74,9 +73,9 @@ impl Search<'_, '_> {
         if node.desired && living {
             // Only recorded dependencies that are still referenced and being deleted: other dependencies are kept
             // anyway, and a new reference targets the successor of the deleted object.
-            let is_used = |target: Id| self.input.recorded_dependencies.of(id).any(|used| used == target);
-            let undesired = |target: &Id| !self.input.nodes[*target].desired && is_used(*target);
-            self.reach(id, self.input.dependencies.of(id).filter(undesired));
+            let input = self.input;
+            let leaving = input.dependencies.of(id).filter(|target| !input.nodes[*target].desired);
+            self.reach(id, leaving.filter(|target| input.recorded_dependencies.of(id).any(|used| used == *target)));
         }
         for deposed in decision.deposed.iter().filter(|deposed| deposed.block.is_some()) {
             self.reach(id, self.input.deposed_dependencies(id, &deposed.object));
@@ -119,12 +118,9 @@ impl Search<'_, '_> {
             } else if decision.action == Action::Replace && decision.hold_destroy.is_none() {
                 // No error: a later apply without this selection destroys the old object.
                 let mut block = block.clone();
-                let later = |user: Id| !self.input.is_selected(user);
-                block
-                    .diagnostics
-                    .iter_mut()
-                    .filter(|_| later(user))
-                    .for_each(|diagnostic| diagnostic.severity = Severity::Warning);
+                if !self.input.is_selected(user) {
+                    block.diagnostics.iter_mut().for_each(|diagnostic| diagnostic.severity = Severity::Warning);
+                }
                 decision.hold_destroy = Some(Box::new(block));
                 changed = true;
             }
@@ -200,11 +196,13 @@ impl Search<'_, '_> {
             None if input.nodes[user].desired => {
                 let users = self.living_users(id, user);
                 let hint = self.ways_out(id, &users);
-                let others = |count: usize| if count == 1 { "1 other".to_owned() } else { format!("{count} others") };
                 let text = match (users.as_slice(), users.len().saturating_sub(USERS_SHOWN)) {
                     ([] | [_], _) => user_text,
                     (_, 0) => joined(&self.quoted(&users)),
-                    (_, more) => joined(&[self.quoted(&users[..USERS_SHOWN]), vec![others(more)]].concat()),
+                    (_, more) => {
+                        let others = if more == 1 { "1 other".to_owned() } else { format!("{more} others") };
+                        joined(&[self.quoted(&users[..USERS_SHOWN]), vec![others]].concat())
+                    }
                 };
                 let deleted = if is_deleted { "the Resource is being deleted, but it is " } else { "" };
                 (format!("{deleted}in use by {text}"), hint)
@@ -223,12 +221,12 @@ impl Search<'_, '_> {
         let input = self.input;
         let junction =
             input.junction(&input.address(id).name).filter(|junction| input.members(*junction).contains(&id));
-        let of = |target: Id| input.dependents.of(target).filter(|user| *user < input.objects);
-        let uses = |user: &Id| {
-            let used = |used: Id| input.includes(used, id);
-            input.nodes[*user].desired && input.recorded_dependencies.of(*user).any(used)
-        };
-        let mut users: Vec<Id> = of(id).chain(junction.into_iter().flat_map(of)).filter(uses).collect();
+        let mut users: Vec<Id> = std::iter::once(id)
+            .chain(junction)
+            .flat_map(|target| input.dependents.of(target))
+            .filter(|user| *user < input.objects && input.nodes[*user].desired)
+            .filter(|user| input.recorded_dependencies.of(*user).any(|used| input.includes(used, id)))
+            .collect();
         users.sort_unstable();
         users.dedup();
         if users.contains(&first) { users } else { vec![first] }
@@ -258,15 +256,16 @@ impl Search<'_, '_> {
     fn describe_user(&self, user: Id, id: Id) -> (String, bool) {
         let input = self.input;
         let address = input.address(user);
-        let means = |used: Id| input.includes(used, id);
-        if input.recorded_dependencies.of(user).chain(input.dependencies.of(user)).any(means) {
+        let mut used = input.recorded_dependencies.of(user).chain(input.dependencies.of(user));
+        if used.any(|used| input.includes(used, id)) {
             return (format!("`{address}`"), false);
         }
-        let mut deposed = input.nodes[user].record.iter().flat_map(|record| &record.deposed);
-        match deposed.find(|(_, object)| input.deposed_dependencies(user, object).into_iter().any(means)) {
-            Some((key, _)) => (format!("`{address}` (deposed {key})"), true),
-            None => (format!("`{address}` indirectly"), false),
+        for (key, object) in input.nodes[user].record.iter().flat_map(|record| &record.deposed) {
+            if input.deposed_dependencies(user, object).into_iter().any(|used| input.includes(used, id)) {
+                return (format!("`{address}` (deposed {key})"), true);
+            }
         }
+        (format!("`{address}` indirectly"), false)
     }
 
     /// Whether a blocked object waits, directly or indirectly, for a change of another one.
@@ -316,14 +315,13 @@ fn hold_deposed_of_blocked(input: &PlanInput<'_>, decisions: &mut [Option<Decisi
         let Some(decision) = decision.as_mut().filter(|decision| !decision.deposed.is_empty()) else { continue };
         let node = input.nodes[id];
         let Some(block) = decision.block.clone() else { continue };
-        let complete = |object: &RecordedObject| object.status == ObjectStatus::Ready;
-        let gives_up = node.desired && !node.current().is_some_and(|object| complete(object));
+        let gives_up = node.desired && !node.current().is_some_and(|object| object.status == ObjectStatus::Ready);
         let makes_room = block.reason() == Reason::TooManyDeposedObjects;
-        let working = decision.deposed.iter().filter(|deposed| complete(&deposed.object));
+        let working = decision.deposed.iter().filter(|deposed| deposed.object.status == ObjectStatus::Ready);
         let newest = working.max_by_key(|deposed| (deposed.object.revision, deposed.key)).map(|deposed| deposed.key);
         for deposed in decision.deposed.iter_mut().filter(|deposed| deposed.removes()) {
-            let needed = gives_up && complete(&deposed.object);
-            let needed = needed && (!makes_room || newest == Some(deposed.key));
+            let works = deposed.object.status == ObjectStatus::Ready;
+            let needed = gives_up && works && (!makes_room || newest == Some(deposed.key));
             if block.frozen || needed || awaits_successor(node, &deposed.object) {
                 deposed.keep(node.address, &block);
                 changed = true;

@@ -9,7 +9,7 @@ use crate::plan::input::{Id, PlanInput};
 use model::{Diagnostic, Reason, Record, Severity, has_errors};
 
 /// The objects without a manifest that would be destroyed or forgotten.
-pub(super) fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+pub fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
     if !input.options.destroy_orphans || input.options.mode != Mode::Normal {
         return Vec::new();
     }
@@ -17,19 +17,20 @@ pub(super) fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec
     if faulty.is_none() && !has_errors(&input.general) {
         return Vec::new();
     }
-    let is_given_up = |id: &Id| {
-        let node = input.nodes[*id];
-        let removed = |decision: &Decision| {
-            !decision.is_blocked() && (decision.removes() || decision.deposed.iter().any(DeposedDecision::removes))
-        };
-        let has_objects = node.record.is_some_and(Record::has_objects);
-        node.instance.is_none() && has_objects && decisions[*id].as_ref().is_some_and(removed)
-    };
-    (0..input.objects).filter(is_given_up).map(|id| (id, kept(input, id, faulty))).collect()
+    let mut blocks = Vec::new();
+    for (id, decision) in decisions[..input.objects].iter().enumerate() {
+        let (node, Some(decision)) = (input.nodes[id], decision) else { continue };
+        let is_orphan = node.instance.is_none() && node.record.is_some_and(Record::has_objects);
+        let removes = decision.removes() || decision.deposed.iter().any(DeposedDecision::removes);
+        if is_orphan && removes && !decision.is_blocked() {
+            blocks.push((id, kept(input, id, faulty)));
+        }
+    }
+    blocks
 }
 
 /// Whether a manifest cannot be planned. An object that is held as it is, such as a protected one, can be.
-pub(in crate::plan) fn is_faulty(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id) -> bool {
+pub fn is_faulty(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id) -> bool {
     let node = input.nodes[id];
     let block = decisions[id].as_ref().and_then(|decision| decision.block.as_deref());
     let cannot_be_planned = block.is_some_and(|block| !block.held && block.cause().severity == Severity::Error);

@@ -16,7 +16,7 @@ use crate::plan::input::{Id, PlanInput};
 use model::{Diagnostic, Reason, Severity};
 
 /// For each cycle, the first object in address order whose new reference closes it.
-pub(super) fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+pub fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
     let now = Dependencies { input, decisions };
     if !(0..decisions.len())
         .any(|id| (now.keeps_edges(id) || now.leaves_family(id)) && input.recorded_dependencies.of(id).next().is_some())
@@ -97,46 +97,45 @@ impl Dependencies<'_, '_> {
 
     fn edges(&self, side: Side) -> Vec<Side> {
         let id = side.id();
-        let both = || self.input.dependencies.of(id).chain(self.input.recorded_dependencies.of(id));
-        let after = |target: Id| if self.keeps_edges(target) { Side::Before(target) } else { Side::After(target) };
-        let member = |target: Id| if self.leaves_family(target) { Side::Before(target) } else { after(target) };
+        let (new, recorded) = (self.input.dependencies.of(id), self.input.recorded_dependencies.of(id));
         match side {
             // A family depends on its desired and its recorded instances.
-            Side::After(_) if self.input.is_junction(id) => both().map(member).collect(),
+            Side::After(_) if self.input.is_junction(id) => new
+                .chain(recorded)
+                .map(|member| if self.leaves_family(member) { Side::Before(member) } else { self.after(member) })
+                .collect(),
             Side::After(_) if self.keeps_edges(id) => Vec::new(),
             // An object that is not desired has no dependencies after its destroy.
-            Side::After(_) => self.input.dependencies.of(id).map(after).collect(),
+            Side::After(_) => new.map(|target| self.after(target)).collect(),
             Side::Before(_) if self.input.is_junction(id) => {
-                both().flat_map(|id| [Side::Before(id), after(id)]).collect()
+                new.chain(recorded).flat_map(|member| [Side::Before(member), self.after(member)]).collect()
             }
-            Side::Before(_) => {
-                self.input.recorded_dependencies.of(id).flat_map(|id| [Side::Before(id), after(id)]).collect()
-            }
+            Side::Before(_) => recorded.flat_map(|target| [Side::Before(target), self.after(target)]).collect(),
         }
+    }
+
+    fn after(&self, target: Id) -> Side {
+        if self.keeps_edges(target) { Side::Before(target) } else { Side::After(target) }
     }
 
     /// Blocks the first member with a new reference to another member.
     fn refuse(&self, mut members: Vec<Side>) -> Option<(Id, Block)> {
         members.sort_unstable();
-        let is_new = |id: Id, target: &Side| {
-            members.binary_search(target).is_ok()
-                && !self.input.recorded_dependencies.of(id).any(|used| used == target.id())
-        };
-        let changing =
-            members.iter().filter(|side| matches!(side, Side::After(_)) && !self.input.is_junction(side.id()));
-        let mut found =
-            changing.filter_map(|side| Some((*side, self.edges(*side).into_iter().find(|t| is_new(side.id(), t))?)));
-        let (closes, target) = found.next()?;
+        let (closes, target) = self.new_reference(&members)?;
         let id = closes.id();
         let path = self.path(&members, target, closes);
-        let links = || std::iter::once((closes, target)).chain(path.windows(2).map(|pair| (pair[0], pair[1])));
-        let references: Vec<String> = links()
+        let mut links = vec![(closes, target)];
+        links.extend(path.windows(2).map(|pair| (pair[0], pair[1])));
+        let references: Vec<String> = links
+            .iter()
             .filter(|(from, _)| !self.input.is_junction(from.id()))
-            .map(|(from, to)| self.link(from, to.id()))
+            .map(|(from, to)| self.link(*from, to.id()))
             .collect();
-        let lets_go =
-            |(from, to): &(Side, Side)| matches!(from, Side::Before(_)) && self.will_release(from.id(), to.id());
-        let changing: Vec<Id> = links().filter(lets_go).map(|(from, _)| from.id()).collect();
+        let changing: Vec<Id> = links
+            .iter()
+            .filter(|(from, to)| matches!(from, Side::Before(_)) && self.will_release(from.id(), to.id()))
+            .map(|(from, _)| from.id())
+            .collect();
         let stuck: Vec<Id> = path.iter().map(|side| side.id()).filter(|id| self.keeps_edges(*id)).collect();
         let waits = !changing.is_empty() || stuck.iter().all(|member| self.input.running.contains_key(member));
         let what = format!("the reference to `{}` would create a dependency cycle", self.input.address(target.id()));
@@ -157,6 +156,23 @@ impl Dependencies<'_, '_> {
         Some((id, Block::held(diagnostic).waiting_for(waiting_for)))
     }
 
+    /// The first member with a new reference to another member, which it names. `members` are sorted.
+    fn new_reference(&self, members: &[Side]) -> Option<(Side, Side)> {
+        for side in members {
+            if !matches!(side, Side::After(_)) || self.input.is_junction(side.id()) {
+                continue;
+            }
+            let target = self.edges(*side).into_iter().find(|target| {
+                members.binary_search(target).is_ok()
+                    && !self.input.recorded_dependencies.of(side.id()).any(|used| used == target.id())
+            });
+            if let Some(target) = target {
+                return Some((*side, target));
+            }
+        }
+        None
+    }
+
     /// A shortest path from one member to another, both included.
     fn path(&self, members: &[Side], from: Side, to: Side) -> Vec<Side> {
         let mut came_from: BTreeMap<Side, Side> = BTreeMap::new();
@@ -172,16 +188,16 @@ impl Dependencies<'_, '_> {
                 }
             }
         }
-        let back = |here: &Side| came_from.get(here).copied();
-        let mut path: Vec<Side> = std::iter::successors(Some(to), back).collect();
+        let mut path: Vec<Side> = std::iter::successors(Some(to), |here| came_from.get(here).copied()).collect();
         path.reverse();
         path
     }
 
     fn field(&self, from: Id, to: Id) -> Option<model::Path> {
         let instance = self.input.nodes[from].instance?;
-        let names = |target: &model::Address| self.input.resolve(target) == Some(to);
-        instance.references.iter().find(|reference| names(&reference.target)).map(|reference| reference.at.clone())
+        let reference =
+            instance.references.iter().find(|reference| self.input.resolve(&reference.target) == Some(to))?;
+        Some(reference.at.clone())
     }
 
     fn link(&self, side: Side, to: Id) -> String {

@@ -4,23 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{ObjectBlock, Search, is_desired};
+use crate::load::MovedFrom;
 use model::suggest::is_similar;
-use model::{Address, Diagnostic, Reason, in_family};
+use model::{Address, Diagnostic, Reason, Recorded, in_family};
 
 impl Search<'_> {
     /// Checks former addresses without a record. This is normal when a manifest is applied for the first time, unless an
     /// object of the same type is about to be destroyed. If that object has a similar name, the address may be
     /// misspelled, and both objects are blocked. Otherwise this only warns.
-    pub(super) fn check_names(&mut self) {
+    pub fn check_names(&mut self) {
         if self.without_record.is_empty() {
             return;
         }
         let mut doubts: Vec<(Address, String)> = Vec::new();
         let to_destroy = self.to_destroy();
         let former = self.recorded.values().flat_map(|stored| &stored.record.moved_from);
-        let came: BTreeSet<&Arc<str>> = former.map(|old| &old.name).collect();
+        let known = KnownNames { recorded: self.recorded, came: former.map(|old| &old.name).collect() };
         // All instances of a family have the same name and former names.
-        let mut nearest: BTreeMap<(&str, &Arc<str>), Option<&Arc<str>>> = BTreeMap::new();
+        let mut nearest = Nearest::new();
         for address in &self.without_record {
             let (Some(instance), Some(entries)) = (self.config.instances.get(address), self.said.get(&address.name))
             else {
@@ -28,57 +29,37 @@ impl Search<'_> {
             };
             let Some(to_destroy) = to_destroy.get(&*instance.type_name) else { continue };
             let named: Vec<&Address> = entries.of(&address.key).map(|entry| &entry.from).collect();
-            if let Some((named, near)) =
-                named.iter().find_map(|from| Some((*from, Self::other_keys_of(from, to_destroy)?)))
-            {
-                let fix = entries.fix(named);
-                for from in near {
-                    let kept = format!(
-                        "`{address}` claims `{named}`, which has no record, and may mean this object; it is kept until \
-                         this is resolved (hint: {fix})"
-                    );
-                    doubts.push(((*from).clone(), kept));
-                }
-                let what = format!("`{address}` claims `{named}`, which has no record; did you mean `{}`?", near[0]);
-                doubts.push((address.clone(), format!("{what} (hint: {fix} to create a new object)")));
+            let exact = entries.of(&address.key).filter(|entry| !entry.is_whole()).map(|entry| &entry.from);
+            let meant = exact.into_iter().find_map(|from| Some((from, known.near(address, from, to_destroy)?)));
+            if let Some((named, near)) = meant {
+                doubts.extend(doubt_key(address, named, near, &entries.fix(named)));
                 continue;
             }
-            // A Resource with changed keys, or one that joins a family with objects, is not misspelled.
-            let is_known = |name: &Arc<str>| {
-                came.contains(name) || in_family(self.recorded, name).any(|(_, stored)| stored.record.has_objects())
-            };
             let named: Vec<&Address> = named.into_iter().filter(|named| named.name != address.name).collect();
-            if named.is_empty() || is_known(&address.name) || named.iter().any(|named| is_known(&named.name)) {
+            if named.is_empty() || named.iter().any(|named| known.contains(&named.name)) {
                 continue;
             }
-            let why = |named: &Address| format!("`{address}` claims `{named}`, which has no record");
+            // If the family has its objects already, an entry for all of it has nothing to do with a new key.
+            let is_joined = known.contains(&address.name) && entries.of(&address.key).all(MovedFrom::is_whole);
             let mut meant = None;
             for named in named.iter().copied() {
-                let near = nearest.entry((&instance.type_name, &named.name)).or_insert_with(|| {
-                    let near = || to_destroy.iter().filter(|(name, _)| is_similar(&named.name, name));
-                    for from in near().flat_map(|(_, all)| all) {
-                        let kept = format!(
-                            "{}, and may mean this object; it is kept until this is resolved (hint: {})",
-                            why(named),
-                            entries.fix(named)
-                        );
-                        doubts.push(((*from).clone(), kept));
+                let near = nearest.entry((&address.name, &named.name)).or_insert_with(|| {
+                    // A removed key of the Resource itself is not meant.
+                    let others = to_destroy.iter().filter(|(name, _)| ***name != address.name);
+                    let near: Vec<_> = others.filter(|(name, _)| is_similar(&named.name, name)).collect();
+                    for from in near.iter().flat_map(|(_, objects)| *objects) {
+                        doubts.push(((*from).clone(), kept(address, named, &entries.fix(named))));
                     }
-                    near().next().map(|(name, _)| *name)
+                    near.first().map(|(name, _)| **name)
                 });
                 meant = meant.or_else(|| near.map(|name| (named, &to_destroy[name])));
             }
-            if let Some((named, all)) = meant {
-                let from = all.iter().find(|from| from.key == address.key).unwrap_or(&all[0]);
-                let hint = format!("{} to create a new object", entries.fix(named));
-                doubts.push((address.clone(), format!("{}; did you mean `{from}`? (hint: {hint})", why(named))));
-            } else if let Some(first) = to_destroy.values().flatten().next() {
-                let names: Vec<String> = named.iter().map(|named| format!("`{named}`")).collect();
-                let what = format!("no record of {} exists, so nothing is moved here", names.join(", "));
-                let others = format!("`{first}`, which has the same type, is no longer configured");
-                let hint = format!("correct {} if you meant that object", entries.field(named[0]));
-                let warning = Diagnostic::warning(address, Reason::MoveBlocked, what).because(others).hint(hint);
-                self.found.diagnostics.push(warning);
+            if let Some((named, objects)) = meant {
+                let from = objects.iter().find(|from| from.key == address.key).unwrap_or(&objects[0]);
+                doubts.push((address.clone(), question(address, named, from, &entries.fix(named))));
+            } else if let Some(first) = to_destroy.values().flatten().next().filter(|_| !is_joined) {
+                let field = entries.field(named[0]);
+                self.found.diagnostics.push(nothing_is_moved(address, &named, first, &field));
             }
         }
         for (address, message) in doubts {
@@ -87,23 +68,85 @@ impl Search<'_> {
     }
 }
 
-impl<'a> Search<'a> {
-    /// The objects that are about to be destroyed in the family of a named instance, which does not exist. One of them may
-    /// be meant.
-    fn other_keys_of<'b>(
-        named: &Address,
-        to_destroy: &'b BTreeMap<&'a Arc<str>, Vec<&'a Address>>,
-    ) -> Option<&'b Vec<&'a Address>> {
-        to_destroy.get(&named.name).filter(|all| named.is_instance() && !all.contains(&named))
+/// The objects of one type that are about to be destroyed, by name.
+type Leaving<'a> = BTreeMap<&'a Arc<str>, Vec<&'a Address>>;
+
+/// The name that one of a Resource may mean, by the name of the Resource and the one that it names.
+type Nearest<'a> = BTreeMap<(&'a Arc<str>, &'a Arc<str>), Option<&'a Arc<str>>>;
+
+/// The names that are not misspelled: those of objects, and those that objects came from.
+struct KnownNames<'a> {
+    recorded: &'a Recorded,
+    /// The names that objects came from.
+    came: BTreeSet<&'a Arc<str>>,
+}
+
+impl KnownNames<'_> {
+    fn contains(&self, name: &Arc<str>) -> bool {
+        self.came.contains(name) || in_family(self.recorded, name).any(|(_, stored)| stored.record.has_objects())
     }
 
+    /// The objects of which one may be meant: of the family that is named, or of the Resource itself, by a misspelled name.
+    fn near<'b, 'a>(
+        &self,
+        address: &Address,
+        from: &Address,
+        to_destroy: &'b Leaving<'a>,
+    ) -> Option<&'b Vec<&'a Address>> {
+        if let Some(near) = to_destroy.get(&from.name)
+            && from.is_instance()
+            && !near.contains(&from)
+        {
+            // The named instance does not exist.
+            return Some(near);
+        }
+        let near = to_destroy.get(&address.name)?;
+        let is_meant = is_similar(&from.name, &address.name) || near.iter().any(|near| near.key == from.key);
+        (from.name != address.name && is_meant && !self.contains(&from.name)).then_some(near)
+    }
+}
+
+/// Blocks an instance and the objects of which it may mean one, with the reasons.
+fn doubt_key(address: &Address, named: &Address, near: &[&Address], fix: &str) -> Vec<(Address, String)> {
+    let meant = near.iter().find(|meant| meant.key == named.key).unwrap_or(&near[0]);
+    let objects = near.iter().map(|from| ((*from).clone(), kept(address, named, fix)));
+    objects.chain([(address.clone(), question(address, named, meant, fix))]).collect()
+}
+
+/// Why an object is kept that an instance may mean.
+fn kept(address: &Address, named: &Address, fix: &str) -> String {
+    format!(
+        "`{address}` claims `{named}`, which has no record, and may mean this object; it is kept until this is resolved \
+         (hint: {fix})"
+    )
+}
+
+/// Why an instance is not created that may mean an object.
+fn question(address: &Address, named: &Address, meant: &Address, fix: &str) -> String {
+    format!(
+        "`{address}` claims `{named}`, which has no record; did you mean `{meant}`? (hint: {fix} to create a new object)"
+    )
+}
+
+/// The warning that nothing is moved, although an object of the same type is about to be destroyed.
+fn nothing_is_moved(address: &Address, named: &[&Address], first: &Address, field: &str) -> Diagnostic {
+    let names: Vec<String> = named.iter().map(|named| format!("`{named}`")).collect();
+    let what = format!("no record of {} exists, so nothing is moved here", names.join(", "));
+    let others = format!("`{first}`, which has the same type, is no longer configured");
+    let hint = format!("correct {field} if you meant that object");
+    Diagnostic::warning(address, Reason::MoveBlocked, what).because(others).hint(hint)
+}
+
+impl<'a> Search<'a> {
     /// The objects about to be destroyed, by type and name.
-    fn to_destroy(&self) -> BTreeMap<&'a str, BTreeMap<&'a Arc<str>, Vec<&'a Address>>> {
-        let goes = |x: &Address| !is_desired(self.config, x) && !self.found.blocked.contains_key(x);
-        let mut leaving: BTreeMap<&'a str, BTreeMap<&'a Arc<str>, Vec<&'a Address>>> = BTreeMap::new();
-        for (address, stored) in self.recorded.iter().filter(|(x, stored)| stored.record.has_objects() && goes(x)) {
-            let of_type = leaving.entry(&*stored.record.type_name).or_default();
-            of_type.entry(&address.name).or_default().push(address);
+    fn to_destroy(&self) -> BTreeMap<&'a str, Leaving<'a>> {
+        let mut leaving: BTreeMap<&'a str, Leaving<'a>> = BTreeMap::new();
+        for (address, stored) in self.recorded {
+            let stays = is_desired(self.config, address) || self.found.blocked.contains_key(address);
+            if stored.record.has_objects() && !stays {
+                let of_type = leaving.entry(&*stored.record.type_name).or_default();
+                of_type.entry(&address.name).or_default().push(address);
+            }
         }
         leaving
     }

@@ -8,7 +8,7 @@ use model::{Address, InstanceKey, Reason, in_family};
 
 /// The claim of an instance to the object of another address. A claim counts even while it cannot be fulfilled.
 /// Otherwise another instance would get the object, and this one would create a new object later.
-pub(super) struct Claim {
+pub struct Claim {
     pub to: Address,
     pub uid: Arc<str>,
     /// Made by `spec.moved` or the annotation.
@@ -28,7 +28,7 @@ impl Claim {
 }
 
 impl Search<'_> {
-    pub(super) fn claim(&mut self, from: &Address, claim: Claim) {
+    pub fn claim(&mut self, from: &Address, claim: Claim) {
         let claims = self.claims.entry(from.clone()).or_default();
         // A Resource may name an object in two ways.
         if !claims.iter().any(|known| known.explicit && known.to == claim.to) {
@@ -37,23 +37,23 @@ impl Search<'_> {
     }
 
     /// Keeps an object for an instance that claims it and cannot get it yet.
-    pub(super) fn keep_for(&mut self, instance: &Instance, from: &Address, message: String) {
+    pub fn keep_for(&mut self, instance: &Instance, from: &Address, message: String) {
         self.block(from, Reason::MoveBlocked, message);
         self.claim(from, Claim::waiting(instance));
     }
 
     /// Fulfills the claim to each object. If several Resources name it, none gets it: a wrong guess would destroy it. As with
     /// a `moved` block, an explicit claim overrides the implied ones, whose instances search again after the move.
-    pub(super) fn resolve_claims(&mut self) {
+    pub fn resolve_claims(&mut self) {
         for (from, claims) in std::mem::take(&mut self.claims) {
             let (explicit, implied): (Vec<Claim>, Vec<Claim>) = claims.into_iter().partition(|claim| claim.explicit);
             if explicit.len() > 1 {
                 self.refuse_claims(&from, &explicit, &implied);
             } else if let Some(first) = explicit.first().filter(|claim| !claim.possible) {
                 // The explicit claimant is blocked already. Block the implied claimants too.
-                for other in implied {
+                for claim in implied {
                     let message = format!("`{from}` will be moved to `{}`, so it is not moved here", first.to);
-                    self.block(&other.to, Reason::MoveBlocked, message);
+                    self.block(&claim.to, Reason::MoveBlocked, message);
                 }
             } else if let Some(claim) = explicit.into_iter().chain(implied).find(|claim| claim.possible) {
                 let Claim { to, uid, conversion, .. } = claim;
@@ -84,7 +84,7 @@ impl Search<'_> {
     }
 
     /// Blocks the objects that a family claims while its instances are not known.
-    pub(super) fn block_claimed_by_family(&mut self, family: &Family) {
+    pub fn block_claimed_by_family(&mut self, family: &Family) {
         let shared = &family.shared;
         if !self.concerns(shared) || !shared.is_desired() || matches!(family.expansion, Expansion::Known(_)) {
             return;
@@ -92,8 +92,10 @@ impl Search<'_> {
         let (recorded, to) = (self.recorded, &shared.address);
         for entry in shared.moved_from.iter() {
             let is_open = self.said.get(&to.name).is_none_or(|entries| !entries.is_fulfilled(entry));
-            let all = in_family(recorded, &entry.from.name).map(|(address, _)| address);
-            for address in all.filter(|address| entry.from.key == InstanceKey::None || **address == entry.from) {
+            for (address, _) in in_family(recorded, &entry.from.name) {
+                if entry.from.key != InstanceKey::None && *address != entry.from {
+                    continue;
+                }
                 if !is_desired(self.config, address) {
                     self.block_first(
                         address,
@@ -110,23 +112,22 @@ impl Search<'_> {
     }
 
     /// Blocks all objects that an invalid address may mean.
-    pub(super) fn block_all_named(&mut self, instance: &Instance) {
+    pub fn block_all_named(&mut self, instance: &Instance) {
         let (recorded, address) = (self.recorded, &instance.address);
         for entry in instance.moved_from.iter() {
-            let all = in_family(recorded, &entry.from.name).map(|(address, _)| address);
-            for found in all {
-                if is_desired(self.config, found) {
-                    self.keep_configured(found, format!("`{address}`, whose former addresses are invalid, claims it"));
+            for (from, _) in in_family(recorded, &entry.from.name) {
+                if is_desired(self.config, from) {
+                    self.keep_configured(from, format!("`{address}`, whose former addresses are invalid, claims it"));
                     continue;
                 }
                 let message = format!(
-                    "`{address}` seems to claim `{found}`, but its former addresses are invalid; the object is kept until \
+                    "`{address}` seems to claim `{from}`, but its former addresses are invalid; the object is kept until \
                      this is resolved (hint: correct {}, or remove it)",
                     entry.field()
                 );
-                self.block(found, Reason::MoveBlocked, message);
+                self.block(from, Reason::MoveBlocked, message);
                 if self.record(address).is_none() {
-                    self.claim(found, Claim::waiting(instance));
+                    self.claim(from, Claim::waiting(instance));
                 }
             }
         }

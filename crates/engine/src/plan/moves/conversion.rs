@@ -9,12 +9,7 @@ use model::{Address, ChangeCause, Reason, Record};
 impl Search<'_> {
     /// The converted record. `None` if the driver has not been called yet or has rejected the conversion, in which case
     /// both addresses are blocked.
-    pub(super) fn conversion(
-        &mut self,
-        address: &Address,
-        from: &Address,
-        record: &Arc<Record>,
-    ) -> Option<Arc<Conversion>> {
+    pub fn conversion(&mut self, address: &Address, from: &Address, record: &Arc<Record>) -> Option<Arc<Conversion>> {
         match self.answers.get(&(from.clone(), address.clone())) {
             None => {
                 let asked = Takeover { from: from.clone(), to: address.clone(), record: Arc::clone(record) };
@@ -39,7 +34,7 @@ impl Search<'_> {
     }
 
     /// Converts the recorded object of a Resource that names its own address.
-    pub(super) fn change_type(&mut self, address: &Address, instance: &Instance) {
+    pub fn change_type(&mut self, address: &Address, instance: &Instance) {
         let Some(record) = self.record(address) else { return };
         // Other problems of the object take precedence and are reported separately.
         if self.options.blocked.contains_key(address) || self.unfinished.contains_key(address) {

@@ -8,7 +8,7 @@ use crate::load::{Config, Instance, MovedFrom};
 use model::{Address, InstanceKey, Recorded, in_family};
 
 /// The former addresses of the objects of one Resource.
-pub(super) struct Entries<'a> {
+pub struct Entries<'a> {
     pub resource: &'a Arc<Instance>,
     of_key: BTreeMap<&'a InstanceKey, Vec<&'a MovedFrom>>,
     without_key: Vec<&'a MovedFrom>,
@@ -21,7 +21,7 @@ pub(super) struct Entries<'a> {
 }
 
 /// The entries of all Resources that have any, by name.
-pub(super) fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Arc<str>, Entries<'a>> {
+pub fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Arc<str>, Entries<'a>> {
     let named = config.resources().filter(|resource| !resource.moved_from.is_empty());
     named.map(|resource| (&resource.address.name, Entries::new(resource, config, recorded))).collect()
 }
@@ -31,26 +31,22 @@ impl<'a> Entries<'a> {
         let mut of_key: BTreeMap<&InstanceKey, Vec<&MovedFrom>> = BTreeMap::new();
         let mut without_key = Vec::new();
         let (mut exact, mut returned) = (BTreeSet::new(), BTreeSet::new());
-        // An object that came from there, and whose address is no longer configured, is to go back.
-        let has_returned = |from: &Address, key: &InstanceKey| {
-            let to = Address { name: resource.address.name.clone(), key: key.clone() };
-            let came = recorded.get(from).is_some_and(|stored| stored.record.moved_from.contains(&to));
-            came && is_desired(config, from)
-        };
         for entry in resource.moved_from.iter() {
-            match &entry.to {
-                Some(key) => {
-                    of_key.entry(key).or_default().push(entry);
-                    exact.insert(&entry.from);
-                    if has_returned(&entry.from, key) {
-                        returned.insert(&entry.from);
-                    }
-                }
-                None => without_key.push(entry),
+            let Some(key) = &entry.to else {
+                without_key.push(entry);
+                continue;
+            };
+            of_key.entry(key).or_default().push(entry);
+            exact.insert(&entry.from);
+            // An object that came from there, and whose address is no longer configured, is to go back.
+            let to = Address { name: resource.address.name.clone(), key: key.clone() };
+            let came = recorded.get(&entry.from).is_some_and(|stored| stored.record.moved_from.contains(&to));
+            if came && is_desired(config, &entry.from) {
+                returned.insert(&entry.from);
             }
         }
-        let own = in_family(recorded, &resource.address.name);
-        let came = own.flat_map(|(_, stored)| &stored.record.moved_from).collect();
+        let instances = in_family(recorded, &resource.address.name);
+        let came = instances.flat_map(|(_, stored)| &stored.record.moved_from).collect();
         Self { resource, of_key, without_key, exact, came, returned }
     }
 
@@ -65,9 +61,8 @@ impl<'a> Entries<'a> {
 
     /// Whether an instance has its object because of an entry, if the object came from `old`.
     pub fn names(&self, key: &InstanceKey, old: &Address) -> bool {
-        let is_other = |entry: &MovedFrom| entry.from.name != self.resource.address.name;
         self.of(key).any(|entry| match entry.is_whole() {
-            true => entry.from.name == old.name && is_other(entry),
+            true => entry.from.name == old.name && old.name != self.resource.address.name,
             false => entry.from == *old,
         })
     }

@@ -9,20 +9,21 @@ use super::records::objects;
 use super::{Search, is_desired, running_user, waits_for_operation};
 use crate::load::decode::concerns_moves;
 use crate::load::{Config, Instance, MovedFrom};
-use crate::plan::RunningStep;
-use model::{Address, InstanceKey, Reason, Record, Recorded, RecordedObject};
+use model::{Address, InstanceKey, Reason, Recorded, RecordedObject};
 
 /// The addresses of other Resources that instances without an object claim.
-pub(super) fn claimed_addresses(
+pub fn claimed_addresses(
     config: &Config,
     recorded: &Recorded,
     said: &BTreeMap<&Arc<str>, Entries<'_>>,
 ) -> BTreeSet<Address> {
-    let lacks = |address: &Address| recorded.get(address).is_none_or(|stored| !stored.record.has_objects());
     let mut claimed = BTreeSet::new();
     for (name, entries) in said {
-        let own = config.instance_addresses(name).filter(|address| config.instances[*address].is_desired());
-        for address in own.filter(|address| lacks(address) && !has_come(recorded, entries, address)) {
+        for address in config.instance_addresses(name).filter(|address| config.instances[*address].is_desired()) {
+            let has_object = recorded.get(address).is_some_and(|stored| stored.record.has_objects());
+            if has_object || has_come(recorded, entries, address) {
+                continue;
+            }
             let others = entries.of(&address.key).filter(|entry| entry.from.name != address.name);
             claimed.extend(others.map(|entry| exact(entry, address)));
         }
@@ -45,7 +46,7 @@ fn exact(entry: &MovedFrom, address: &Address) -> Address {
 
 impl<'a> Search<'a> {
     /// Claims the object of an instance that has none, or blocks the instance while it is not certain which one that is.
-    pub(super) fn find_origin(&mut self, address: &Address, instance: &Instance) {
+    pub fn find_origin(&mut self, address: &Address, instance: &Instance) {
         if instance.problems.iter().any(concerns_moves) {
             return self.block_all_named(instance);
         }
@@ -99,8 +100,10 @@ impl<'a> Search<'a> {
         // As with a `moved` block, a claim overrides the implied moves. A claim that was already fulfilled does not: a
         // record under the Resource's own name takes precedence then.
         let entries = self.said.get(&address.name);
-        let is_open = |entry| entries.is_some_and(|entries| !entries.is_fulfilled(entry));
-        let is_said = claims.iter().any(|(entry, from)| is_open(entry) && self.record(from).is_some());
+        let is_said = claims.iter().any(|(entry, from)| {
+            let is_open = entries.is_some_and(|entries| !entries.is_fulfilled(entry));
+            is_open && self.record(from).is_some()
+        });
         // The keys of a Resource with errors are not known.
         let implied = match is_said || instance.has_errors() {
             true => Vec::new(),
@@ -144,8 +147,11 @@ impl<'a> Search<'a> {
             return true;
         }
         let mut claim = Claim { explicit, ..Claim::waiting(instance) };
-        let unfinished = || self.found.blocked.get(address).filter(|_| self.unfinished.contains_key(address));
-        if let Some(held) = self.options.blocked.get(address).or_else(unfinished).cloned() {
+        let mut held = self.options.blocked.get(address);
+        if self.unfinished.contains_key(address) {
+            held = held.or_else(|| self.found.blocked.get(address));
+        }
+        if let Some(held) = held.cloned() {
             self.found.blocked.insert(from.clone(), held);
         } else if instance.has_errors() {
             let message = format!("it is moved to `{address}` once the errors there are corrected");
@@ -162,23 +168,30 @@ impl<'a> Search<'a> {
     }
 
     fn block_until_removed(&mut self, address: &Address, from: &Address) {
-        let message = format!("`{from}` is still configured by a Resource, so it is not moved here yet");
+        let message = format!(
+            "`{from}` is still configured by a Resource, so it is not moved here yet (hint: remove it from the manifests; if \
+             it takes another object itself, move one after another, the last one first)"
+        );
         self.block(address, Reason::MoveBlocked, message);
     }
 
     /// The addresses that an instance claims, best first, each with the entry that names it. The address from which its
     /// object came is free again. An instance whose object has come gets no other one, but what its other entries name is
     /// kept.
-    pub(super) fn named(&self, address: &Address) -> Vec<(&'a MovedFrom, Address)> {
+    pub fn named(&self, address: &Address) -> Vec<(&'a MovedFrom, Address)> {
         let Some(entries) = self.said.get(&address.name) else { return Vec::new() };
         let has_come = self.has_come(address);
         let came = self.recorded.get(address).map_or(&[][..], |stored| &stored.record.moved_from);
-        let is_open = |entry: &MovedFrom| (entry.is_whole() && !has_come) || !entries.is_fulfilled(entry);
-        let of_entry = |entry: &'a MovedFrom| self.places(entry, address).into_iter().map(move |from| (entry, from));
-        let mut all: Vec<(&MovedFrom, Address)> = entries.of(&address.key).flat_map(of_entry).collect();
-        // An entry can name the address itself, because its type changes.
-        all.retain(|(entry, from)| from == address || (is_open(entry) && !came.contains(from)));
-        all
+        let mut named: Vec<(&MovedFrom, Address)> = Vec::new();
+        for entry in entries.of(&address.key) {
+            named.extend(self.places(entry, address).into_iter().map(|from| (entry, from)));
+        }
+        named.retain(|(entry, from)| {
+            let is_open = (entry.is_whole() && !has_come) || !entries.is_fulfilled(entry);
+            // An entry can name the address itself, because its type changes.
+            from == address || (is_open && !came.contains(from))
+        });
+        named
     }
 
     fn has_come(&self, address: &Address) -> bool {
@@ -188,9 +201,9 @@ impl<'a> Search<'a> {
     /// The addresses from which an entry gives an instance its object, best first.
     fn places(&self, entry: &MovedFrom, address: &Address) -> Vec<Address> {
         if entry.is_whole() {
-            let is_free = |place: &Address| !self.said[&address.name].exact.contains(place);
+            let said = &self.said[&address.name].exact;
             let places = std::iter::once(exact(entry, address)).chain(self.other_keys(&entry.from.name, address));
-            places.filter(is_free).collect()
+            places.filter(|place| !said.contains(place)).collect()
         } else if entry.to.is_some() || address.key == InstanceKey::None || self.is_only_instance(address) {
             vec![entry.from.clone()]
         } else {
@@ -200,65 +213,86 @@ impl<'a> Search<'a> {
 
     /// The addresses in `name` from which an instance may be moved because a key was added or removed.
     fn other_keys(&self, name: &Arc<str>, address: &Address) -> Vec<Address> {
-        let at = |key| Address { name: name.clone(), key };
         match &address.key {
-            InstanceKey::Index(0) => vec![at(InstanceKey::None)],
-            InstanceKey::Key(_) if self.is_only_instance(address) => vec![at(InstanceKey::None)],
+            InstanceKey::Index(0) => vec![Address::single(name.clone())],
+            InstanceKey::Key(_) if self.is_only_instance(address) => vec![Address::single(name.clone())],
             InstanceKey::All | InstanceKey::Index(_) | InstanceKey::Key(_) => Vec::new(),
-            InstanceKey::None => {
-                // A record without objects is not moved.
-                let from = at(InstanceKey::None);
-                let recorded = self.recorded.range(from.clone()..).map(|(address, _)| address);
-                let indexed = self.options.indexed.range(from.clone()..);
-                let running = self.running.range::<&Address, _>(&from..).copied();
-                let keyed = |a: &&Address| {
-                    a.is_instance() && (self.record(a).is_some() || self.is_lost(a) || self.is_running(a))
-                };
-                let of_name = |a: &&Address| a.name == *name;
-                let known = recorded.take_while(of_name).chain(indexed.take_while(of_name));
-                let all: BTreeSet<&Address> = known.chain(running.take_while(of_name)).filter(keyed).collect();
-                // Prefer records with a current object to those with only deposed objects.
-                let lives = |a: &&Address| {
-                    let is_current = |record: &Record| record.current.is_some() || record.intent.is_some();
-                    self.is_lost(a) || self.is_running(a) || self.record(a).is_some_and(|record| is_current(record))
-                };
-                let living: Vec<&Address> = all.iter().copied().filter(lives).collect();
-                let of_those = if living.is_empty() { all.into_iter().collect() } else { living };
-                // Ignore addresses that another Resource claims, if others are left.
-                let free = |a: &&Address| !self.claimed_by_others.contains(a);
-                let left: Vec<&Address> = of_those.iter().copied().filter(free).collect();
-                let of_those = if left.is_empty() { of_those } else { left };
-                let first = at(InstanceKey::Index(0));
-                match of_those[..] {
-                    [only] => vec![only.clone()],
-                    _ if of_those.contains(&&first) => vec![first],
-                    _ => Vec::new(),
-                }
-            }
+            InstanceKey::None => self.single_key(name).into_iter().collect(),
         }
     }
 
+    /// The only instance of a name, or its first one, from which an instance without a key may be moved.
+    fn single_key(&self, name: &Arc<str>) -> Option<Address> {
+        let whole = Address::single(name.clone());
+        let mut keyed: Vec<&Address> = self.instances_with_object(&whole).into_iter().collect();
+        // Prefer records with a current object to those with only deposed objects.
+        let living: Vec<&Address> = keyed
+            .iter()
+            .copied()
+            .filter(|address| {
+                let record = self.record(address);
+                let is_current = record.is_some_and(|record| record.current.is_some() || record.intent.is_some());
+                is_current || self.is_lost(address) || self.is_running(address)
+            })
+            .collect();
+        if !living.is_empty() {
+            keyed = living;
+        }
+        // Ignore addresses that another Resource claims, if others are left.
+        if keyed.iter().any(|address| !self.claimed_by_others.contains(*address)) {
+            keyed.retain(|address| !self.claimed_by_others.contains(*address));
+        }
+        let first = Address { name: name.clone(), key: InstanceKey::Index(0) };
+        match keyed[..] {
+            [only] => Some(only.clone()),
+            _ => keyed.contains(&&first).then_some(first),
+        }
+    }
+
+    /// The instances of a Resource with a record of objects, a lost record or a running step.
+    fn instances_with_object<'b>(&'b self, whole: &'b Address) -> BTreeSet<&'b Address> {
+        let recorded = self.recorded.range(whole.clone()..).map(|(address, _)| address);
+        let indexed = self.options.indexed.range(whole.clone()..);
+        let running = self.running.range::<&Address, _>(whole..).copied();
+        recorded
+            .take_while(|address| address.name == whole.name)
+            .chain(indexed.take_while(|address| address.name == whole.name))
+            .chain(running.take_while(|address| address.name == whole.name))
+            .filter(|address| address.is_instance())
+            // A record without objects is not moved.
+            .filter(|address| self.record(address).is_some() || self.is_lost(address) || self.is_running(address))
+            .collect()
+    }
+
     /// Whether it is the only configured instance of its Resource.
-    pub(super) fn is_only_instance(&self, address: &Address) -> bool {
+    pub fn is_only_instance(&self, address: &Address) -> bool {
         self.config.instance_addresses(&address.name).nth(1).is_none()
     }
 
     /// An open operation on the record, or on a record that depends on it now or after the operation, or that changes with
     /// the move.
-    pub(super) fn open_operation(&self, from: &Address, to: &Address) -> Option<&'a Address> {
-        let is_named =
-            |dependency: &Address| dependency == from || (dependency.name == from.name && !dependency.is_instance());
-        let names = |object: &RecordedObject| object.dependencies.iter().any(is_named);
-        let intended = |record: &Record| {
+    pub fn open_operation(&self, from: &Address, to: &Address) -> Option<&'a Address> {
+        for record in self.open.iter().copied() {
             let planned = record.intent.as_ref().and_then(|intent| intent.planned.as_ref());
-            planned.is_some_and(|planned| names(&planned.recorded))
-        };
-        let mut open = self.open.iter().copied();
-        let recorded = open
-            .find(|record| record.address == *from || objects(record).any(|object| names(object)) || intended(record));
-        let coming = |running: &&'a RunningStep| running.recorded.as_ref().is_some_and(|object| names(object));
-        let running = || self.options.running.iter().find(coming).map(|running| &running.step.address);
-        let changes = || running_user(self.recorded, self.options, [from, to]);
-        recorded.map(|record| &record.address).or_else(running).or_else(changes)
+            let depends = objects(record).any(|object| depends_on(object, from))
+                || planned.is_some_and(|planned| depends_on(&planned.recorded, from));
+            if depends || record.address == *from {
+                return Some(&record.address);
+            }
+        }
+        for running in &self.options.running {
+            if running.recorded.as_ref().is_some_and(|object| depends_on(object, from)) {
+                return Some(&running.step.address);
+            }
+        }
+        running_user(self.recorded, self.options, [from, to])
     }
+}
+
+/// Whether an object depends on an address or its family.
+fn depends_on(object: &RecordedObject, address: &Address) -> bool {
+    object
+        .dependencies
+        .iter()
+        .any(|dependency| dependency == address || (dependency.name == address.name && !dependency.is_instance()))
 }

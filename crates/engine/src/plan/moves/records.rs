@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Move;
 use model::{Address, InstanceKey, Record, Recorded, RecordedObject, Stored, in_family};
 
-pub(super) fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
+pub fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
     record.current.iter().chain(record.deposed.values())
 }
 
@@ -54,16 +54,17 @@ pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
 
 /// Whether both records hold the same object, so that a move wrote `new`.
 pub fn is_copy(old: &Record, new: &Record) -> bool {
-    let same = |a: &RecordedObject, b: &RecordedObject| match (a.id(), b.id()) {
-        (Some(a), Some(b)) => a == b,
-        _ => a.value == b.value,
-    };
-    objects(old).any(|a| objects(new).any(|b| same(a, b)))
+    objects(old).any(|a| {
+        objects(new).any(|b| match (a.id(), b.id()) {
+            (Some(a), Some(b)) => a == b,
+            _ => a.value == b.value,
+        })
+    })
 }
 
 /// Whether the object of a move, and not another object, is recorded at the new address.
-pub fn has_arrived(one: &Move, recorded: &Recorded) -> bool {
-    let old_and_new = recorded.get(&one.from).zip(recorded.get(&one.to));
+pub fn has_arrived(change: &Move, recorded: &Recorded) -> bool {
+    let old_and_new = recorded.get(&change.from).zip(recorded.get(&change.to));
     old_and_new.is_some_and(|(old, new)| is_copy(&old.record, &new.record))
 }
 
@@ -89,22 +90,38 @@ pub struct Redirections<'a> {
 impl<'a> Redirections<'a> {
     /// `recorded` are the records before the round.
     pub fn new(moves: &'a [Move], recorded: &'a Recorded) -> Self {
-        let arrived = moves.iter().filter(|one| one.reverted && has_arrived(one, recorded));
-        let forth = || moves.iter().filter(|one| !one.reverted && one.from != one.to);
-        let is_member = |address: &Address, name: &Arc<str>| address.name == *name && address.is_instance();
-        let leaves = forth().map(|one| &one.from).filter(|from| from.is_instance()).map(|from| &from.name);
-        let joins = forth().map(|one| (&one.to, &one.from));
-        let joins = joins.filter(|(to, from)| to.is_instance() && !is_member(from, &to.name));
-        let joined: BTreeSet<&Arc<str>> = joins.map(|(to, _)| &to.name).collect();
-        Self {
+        let mut redirections = Self {
             recorded,
-            back: arrived.map(|one| (&one.to, one)).collect(),
-            from: forth().map(|one| (&one.from, &one.to)).collect(),
-            to: forth().map(|one| &one.to).collect(),
-            changing: leaves.chain(joined.iter().copied()).collect(),
-            joined,
+            back: BTreeMap::new(),
+            from: BTreeMap::new(),
+            to: BTreeSet::new(),
+            changing: BTreeSet::new(),
+            joined: BTreeSet::new(),
             known: BTreeMap::new(),
+        };
+        for change in moves {
+            let (from, to) = (&change.from, &change.to);
+            if change.reverted {
+                if has_arrived(change, recorded) {
+                    redirections.back.insert(to, change);
+                }
+                continue;
+            }
+            if from == to {
+                continue;
+            }
+            redirections.from.insert(from, to);
+            redirections.to.insert(to);
+            if from.is_instance() {
+                redirections.changing.insert(&from.name);
+            }
+            let is_member = from.name == to.name && from.is_instance();
+            if to.is_instance() && !is_member {
+                redirections.joined.insert(&to.name);
+                redirections.changing.insert(&to.name);
+            }
         }
+        redirections
     }
 
     /// The record with the new addresses of its dependencies. `None` if none of them is moved.
@@ -122,10 +139,11 @@ impl<'a> Redirections<'a> {
         }
         let mut record = record.clone();
         for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
-            let all = object.dependencies.iter();
-            let all = all.flat_map(|one| self.known[one].clone().unwrap_or_else(|| vec![one.clone()]));
-            let all: BTreeSet<Address> = all.collect();
-            Arc::make_mut(object).dependencies = all.into_iter().collect();
+            let mut dependencies: BTreeSet<Address> = BTreeSet::new();
+            for dependency in object.dependencies.iter() {
+                dependencies.extend(self.known[dependency].clone().unwrap_or_else(|| vec![dependency.clone()]));
+            }
+            Arc::make_mut(object).dependencies = dependencies.into_iter().collect();
         }
         Some(record)
     }
@@ -133,12 +151,13 @@ impl<'a> Redirections<'a> {
     /// The new addresses of a dependency. `None` if it is not moved. A family whose instances are moved to different
     /// names is replaced with its single instances.
     fn places(&self, dependency: &Address) -> Option<Vec<Address>> {
-        if let Some(one) = self.back.get(dependency) {
-            return Some(vec![one.from.clone()]);
+        if let Some(reverted) = self.back.get(dependency) {
+            return Some(vec![reverted.from.clone()]);
         }
-        let family = || in_family(self.recorded, &dependency.name);
-        let holds = |(_, stored): (&Address, &Stored)| stored.record.has_objects() || stored.record.intent.is_some();
-        if self.to.contains(dependency) && !family().any(holds) {
+        if self.to.contains(dependency)
+            && !in_family(self.recorded, &dependency.name)
+                .any(|(_, stored)| stored.record.has_objects() || stored.record.intent.is_some())
+        {
             // The dependency had no object before, so it is unrelated to the object moved there.
             return Some(Vec::new());
         }
@@ -153,18 +172,22 @@ impl<'a> Redirections<'a> {
         if !self.changing.contains(&dependency.name) {
             return None;
         }
-        let places = family().filter_map(|(address, _)| {
-            // An object moved to this name was not part of the family.
-            let went = self.from.get(address).map(|to| Address::clone(to));
-            went.or_else(|| (address.is_instance() && !self.to.contains(address)).then(|| address.clone()))
-        });
-        let places: BTreeSet<Address> = places.collect();
+        let mut places: BTreeSet<Address> = BTreeSet::new();
+        for (address, _) in in_family(self.recorded, &dependency.name) {
+            if let Some(to) = self.from.get(address) {
+                places.insert(Address::clone(to));
+            } else if address.is_instance() && !self.to.contains(address) {
+                // An object moved to this name was not part of the family.
+                places.insert(address.clone());
+            }
+        }
         let Some(first) = places.first().filter(|_| !self.joined.contains(&dependency.name)) else {
             return Some(places.into_iter().collect());
         };
         let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
-        let others = |other: &Address| other.is_instance() && !places.contains(other);
-        let alone = together && !in_family(self.recorded, &first.name).any(|(other, _)| others(other));
+        let alone = together
+            && !in_family(self.recorded, &first.name)
+                .any(|(address, _)| address.is_instance() && !places.contains(address));
         Some(if alone { vec![Address::family(first.name.clone())] } else { places.into_iter().collect() })
     }
 }
@@ -175,21 +198,21 @@ pub fn apply_moves(recorded: &Recorded, moves: &[Move]) -> Recorded {
     for round in rounds(moves) {
         let before = after.clone();
         let mut redirections = Redirections::new(round, &before);
-        for one in round {
-            if one.reverted {
-                if has_arrived(one, &before) {
-                    after.remove(&one.to);
+        for change in round {
+            if change.reverted {
+                if has_arrived(change, &before) {
+                    after.remove(&change.to);
                 }
-                if let Some(stored) = after.get_mut(&one.from) {
+                if let Some(stored) = after.get_mut(&change.from) {
                     stored.record = Arc::new(Record { moving_to: None, ..Record::clone(&stored.record) });
                 }
                 continue;
             }
-            let Some(old) = after.remove(&one.from) else { continue };
+            let Some(old) = after.remove(&change.from) else { continue };
             // After a crash, the new record may have been written already.
-            if !after.get(&one.to).is_some_and(|stored| stored.record.has_objects()) {
-                let record = Arc::new(moved_record(&old.record, one));
-                after.insert(one.to.clone(), Stored { record, version: old.version });
+            if !after.get(&change.to).is_some_and(|stored| stored.record.has_objects()) {
+                let record = Arc::new(moved_record(&old.record, change));
+                after.insert(change.to.clone(), Stored { record, version: old.version });
             }
         }
         for stored in after.values_mut() {

@@ -10,14 +10,15 @@ use crate::plan::tests::fixture::object;
 use model::{InstanceKey, Operation, RecordedObject, Step, Stored, Version};
 
 fn recorded(all: &[(&str, &[&str])]) -> Recorded {
-    let record = |(address, uses): &(&str, &[&str])| {
-        let address: Address = address.parse().unwrap();
-        let mut record = Record::empty("ns".into(), address.clone(), "".into(), "thing".into());
-        let dependencies = uses.iter().map(|name| name.parse().unwrap()).collect();
-        record.current = Some(Arc::new(RecordedObject { dependencies, ..object("x", &[]) }));
-        (address, Stored { record: Arc::new(record), version: Version(1) })
-    };
-    all.iter().map(record).collect()
+    all.iter()
+        .map(|(address, uses)| {
+            let address: Address = address.parse().unwrap();
+            let mut record = Record::empty("ns".into(), address.clone(), "".into(), "thing".into());
+            let dependencies = uses.iter().map(|name| name.parse().unwrap()).collect();
+            record.current = Some(Arc::new(RecordedObject { dependencies, ..object("x", &[]) }));
+            (address, Stored { record: Arc::new(record), version: Version(1) })
+        })
+        .collect()
 }
 
 /// Lets the record of `a` be one whose move to `b` was interrupted.
@@ -37,10 +38,12 @@ fn one(from: &str, to: &str) -> Move {
 }
 
 fn dependencies(recorded: &Recorded) -> Vec<String> {
-    let uses = |record: &Record| {
-        objects(record).flat_map(|o| o.dependencies.iter().map(ToString::to_string)).collect::<Vec<_>>().join(" ")
-    };
-    recorded.iter().map(|(address, stored)| format!("{address}: {}", uses(&stored.record))).collect()
+    let mut lines = Vec::new();
+    for (address, stored) in recorded {
+        let used = objects(&stored.record).flat_map(|object| object.dependencies.iter().map(ToString::to_string));
+        lines.push(format!("{address}: {}", used.collect::<Vec<_>>().join(" ")));
+    }
+    lines
 }
 
 #[test]
@@ -67,19 +70,13 @@ fn a_split_family_is_recorded_instance_by_instance() {
 
 #[test]
 fn nothing_is_created_at_an_address_with_a_lost_record() {
-    let resource = |spec: &str| {
-        let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: a}\n";
-        read_strings(&[("f.yaml", &format!("{head}spec: {{type: thing, {spec}}}\n"))]).config
-    };
     let found = |spec: &str, records: &[&str], index: &[&str]| {
         let records: Vec<(&str, &[&str])> = records.iter().map(|address| (*address, &[] as &[&str])).collect();
         let indexed = index.iter().map(|address| address.parse().unwrap()).collect();
-        let found = find(
-            &resource(spec),
-            &recorded(&records),
-            &PlanOptions { indexed, ..PlanOptions::default() },
-            &Takeovers::new(),
-        );
+        let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: a}\n";
+        let config = read_strings(&[("f.yaml", &format!("{head}spec: {{type: thing, {spec}}}\n"))]).config;
+        let found =
+            find(&config, &recorded(&records), &PlanOptions { indexed, ..PlanOptions::default() }, &Takeovers::new());
         held(&found)
             .into_iter()
             .chain(found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to)))
@@ -205,17 +202,8 @@ fn a_move_waits_for_the_running_step_of_a_dependent_of_the_family() {
 
 /// The moves, and what is kept, of manifests over records. Each manifest is `name spec` or `name<annotation spec`.
 fn forms(records: &[&str], manifests: &[&str]) -> Vec<String> {
-    let manifest = |text: &&str| {
-        let (head, spec) = text.split_once(' ').unwrap_or((text, ""));
-        let (name, annotation) = head.split_once('<').unwrap_or((head, ""));
-        let spec = spec.replace('`', "\"");
-        format!(
-            "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{name: {name}, annotations: \
-             {{purlin.dev/moved-from: '{}'}}}}\nspec: {{type: thing, {spec}}}\n---\n",
-            annotation.replace('`', "\"")
-        )
-    };
-    let config = read_strings(&[("f.yaml", &manifests.iter().map(manifest).collect::<String>())]).config;
+    let documents: String = manifests.iter().map(|text| manifest(text)).collect();
+    let config = read_strings(&[("f.yaml", &documents)]).config;
     let records: Vec<String> = records.iter().map(|address| address.replace('`', "\"")).collect();
     let records: Vec<(&str, &[&str])> = records.iter().map(|address| (address.as_str(), &[] as &[&str])).collect();
     let found = find(&config, &recorded(&records), &PlanOptions::default(), &Takeovers::new());
@@ -223,6 +211,17 @@ fn forms(records: &[&str], manifests: &[&str]) -> Vec<String> {
     let kept = found.blocked.keys().map(|address| format!("{address} kept"));
     let claimed = found.claimed.keys().map(|address| format!("{address} not replaced"));
     moves.chain(kept).chain(claimed).map(|line| line.replace('"', "`")).collect()
+}
+
+fn manifest(text: &str) -> String {
+    let (head, spec) = text.split_once(' ').unwrap_or((text, ""));
+    let (name, annotation) = head.split_once('<').unwrap_or((head, ""));
+    let spec = spec.replace('`', "\"");
+    format!(
+        "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{name: {name}, annotations: \
+         {{purlin.dev/moved-from: '{}'}}}}\nspec: {{type: thing, {spec}}}\n---\n",
+        annotation.replace('`', "\"")
+    )
 }
 
 #[test]

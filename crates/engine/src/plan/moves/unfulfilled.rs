@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::claims::Claim;
 use super::entries::Entries;
 use super::{Mode, Search, is_desired};
 use crate::load::{Expansion, Instance, MovedFrom};
@@ -10,16 +11,11 @@ use model::{Address, Diagnostic, InstanceKey, Reason, Record, in_family};
 
 impl Search<'_> {
     /// Blocks an instance that names several existing objects, and these objects: a wrong guess would destroy one.
-    pub(super) fn block_several(
-        &mut self,
-        address: &Address,
-        instance: &Instance,
-        claims: &[(&MovedFrom, Address)],
-    ) -> bool {
-        let is_other = |(_, from): &&(&MovedFrom, Address)| from != address && self.leaves(from);
-        let of_entries = claims.chunk_by(|(one, _), (other, _)| one == other);
-        let several = of_entries.filter_map(|claims| claims.iter().find(is_other));
-        let several: BTreeSet<&Address> = several.map(|(_, from)| from).collect();
+    pub fn block_several(&mut self, address: &Address, instance: &Instance, claims: &[(&MovedFrom, Address)]) -> bool {
+        let several: BTreeSet<&Address> = claims
+            .chunk_by(|(entry, _), (next, _)| entry == next)
+            .filter_map(|claims| claims.iter().map(|(_, from)| from).find(|from| *from != address && self.leaves(from)))
+            .collect();
         if several.len() < 2 {
             return false;
         }
@@ -37,13 +33,13 @@ impl Search<'_> {
     }
 
     /// Whether an object exists at an address that is no longer desired, and no interrupted move concerns it.
-    pub(super) fn leaves(&self, from: &Address) -> bool {
+    pub fn leaves(&self, from: &Address) -> bool {
         self.record(from).is_some() && !is_desired(self.config, from) && !self.unfinished.contains_key(from)
     }
 
     /// Blocks what entries name if no instance can get the object: the key does not exist, or the entry does not say which
     /// one of several instances it means.
-    pub(super) fn check_targets(&mut self) {
+    pub fn check_targets(&mut self) {
         for (name, entries) in self.said {
             let resource = entries.resource;
             let family = self.config.families.get(*name);
@@ -68,11 +64,10 @@ impl Search<'_> {
     /// Why no instance can get the object of an entry. `None` if one can.
     fn misses_target(&self, resource: &Instance, entry: &MovedFrom) -> Option<String> {
         let name = &resource.address.name;
-        let is_instance =
-            |key: &InstanceKey| self.config.instances.contains_key(&Address { name: name.clone(), key: key.clone() });
         let first = self.config.instance_addresses(name).next();
         let (field, from) = (entry.field(), &entry.from);
-        let is_self = from.name == *name && resource.repetition.as_ref().is_none_or(|one| one.repeat.is_none());
+        let is_repeated = resource.repetition.as_ref().is_some_and(|repetition| repetition.repeat.is_some());
+        let is_self = from.name == *name && !is_repeated;
         // The object of the name itself is that of its own Resource, if there is one.
         let is_taken = self.record(from).is_none() || is_desired(self.config, from);
         let is_name = from.key == InstanceKey::None && is_taken && !is_self;
@@ -80,8 +75,10 @@ impl Search<'_> {
             let what = format!("{field} names `{from}`, which has several instances");
             return Some(format!("{what} (hint: name one of them, such as `{}`)", self.instances_of(from)[0]));
         }
-        match &entry.to {
-            Some(key) if !is_instance(key) => {
+        let to = entry.to.as_ref().map(|key| Address { name: name.clone(), key: key.clone() });
+        match to {
+            Some(to) if !self.config.instances.contains_key(&to) => {
+                let key = &to.key;
                 let what = format!("{field} moves `{from}` to `{name}{key}`, which is not configured");
                 let hint = match first.map(|address| &address.key) {
                     Some(InstanceKey::None) => "omit `to`".to_owned(),
@@ -100,25 +97,30 @@ impl Search<'_> {
 
     /// The instances without a configuration that have objects under a name.
     fn instances_of(&self, from: &Address) -> Vec<Address> {
-        let all = in_family(self.recorded, &from.name).map(|(address, _)| address);
-        all.filter(|address| address.is_instance() && self.leaves(address)).cloned().collect()
+        in_family(self.recorded, &from.name)
+            .map(|(address, _)| address)
+            .filter(|address| address.is_instance() && self.leaves(address))
+            .cloned()
+            .collect()
     }
 
     /// Keeps what an entry names that no instance can get. Returns why the new instances are not created: one of them may be
     /// meant.
     fn check_exact(&mut self, resource: &Instance, entry: &MovedFrom) -> Option<String> {
         let why = self.misses_target(resource, entry)?;
-        let exists =
-            |from: &Address| self.record(from).is_some() || self.is_running(from) || is_desired(self.config, from);
-        let exact = Some(entry.from.clone()).filter(exists);
+        let mut objects: Vec<Address> = Vec::new();
+        let is_configured = is_desired(self.config, &entry.from);
+        let exists = is_configured || self.record(&entry.from).is_some() || self.is_running(&entry.from);
+        if exists {
+            objects.push(entry.from.clone());
+        }
         // A configured object stays with its Resource, so another one of the name may be meant.
-        let instances = match &exact {
-            Some(from) if !is_desired(self.config, from) => Vec::new(),
-            _ => self.instances_of(&entry.from),
-        };
+        if !exists || is_configured {
+            objects.extend(self.instances_of(&entry.from));
+        }
+        objects.retain(|from| !self.unfinished.contains_key(from));
         let mut is_kept = false;
-        let all = exact.into_iter().chain(instances).filter(|from| !self.unfinished.contains_key(from));
-        for from in all.collect::<Vec<Address>>() {
+        for from in objects {
             if is_desired(self.config, &from) {
                 is_kept |= from.name != resource.address.name;
                 self.keep_configured(&from, why.clone());
@@ -134,28 +136,26 @@ impl Search<'_> {
     /// said in the entry.
     fn named_by(&self, resource: &Instance) -> BTreeMap<Address, bool> {
         let name = &resource.address.name;
-        let mut all: BTreeMap<Address, bool> = BTreeMap::new();
+        let mut named: BTreeMap<Address, bool> = BTreeMap::new();
         for address in self.config.instance_addresses(name) {
             let is_free = self.record(address).is_none();
             for (_, from) in self.named(address) {
-                *all.entry(from).or_default() |= is_free;
+                *named.entry(from).or_default() |= is_free;
             }
         }
-        all.extend(self.said[name].exact.iter().map(|from| (Address::clone(from), true)));
-        all
+        named.extend(self.said[name].exact.iter().map(|from| (Address::clone(from), true)));
+        named
     }
 
     /// The instances of a Resource that would be created: they have no object, and claim none that exists.
     fn newcomers(&self, resource: &Instance) -> Vec<Address> {
         let claimants: BTreeSet<&Address> = self.claims.values().flatten().map(|claim| &claim.to).collect();
-        let all = self.config.instance_addresses(&resource.address.name);
-        let is_new = |address: &&Address| {
-            self.record(address).is_none()
-                && !self.is_running(address)
-                && !claimants.contains(address)
-                && !self.found.blocked.contains_key(*address)
-        };
-        all.filter(is_new).cloned().collect()
+        self.config
+            .instance_addresses(&resource.address.name)
+            .filter(|address| self.record(address).is_none() && !self.is_running(address))
+            .filter(|address| !claimants.contains(address) && !self.found.blocked.contains_key(*address))
+            .cloned()
+            .collect()
     }
 
     /// Checks an entry that names a Resource as a whole. Objects without a corresponding instance are destroyed like those
@@ -173,16 +173,15 @@ impl Search<'_> {
             self.keep_configured(&entry.from, claimed_by(resource, &entry.field()));
         }
         // The instances of its own name are configured, or their keys were removed.
-        let is_meant = |address: &&Address| (name != old || **address == entry.from) && self.leaves(address);
-        let leaving = in_family(self.recorded, old).map(|(address, _)| address).filter(is_meant);
-        let (matched, others): (Vec<&Address>, Vec<&Address>) =
+        let leaving = in_family(self.recorded, old)
+            .map(|(address, _)| address)
+            .filter(|address| (name != old || **address == entry.from) && self.leaves(address));
+        let (matched, mut rest): (Vec<&Address>, Vec<&Address>) =
             leaving.partition(|from| named.get(*from) == Some(&true));
-        let claims_of = |from: &Address| self.claims.get(from).into_iter().flatten().filter(|claim| claim.explicit);
         let is_applied =
-            matched.iter().any(|from| claims_of(from).any(|claim| claim.possible && claim.to.name == *name));
+            matched.iter().any(|from| self.explicit_claims(from).any(|claim| claim.possible && claim.to.name == *name));
         // `keep_claimed` keeps what an instance with another object names.
-        let is_left = |from: &&Address| !named.contains_key(*from) && claims_of(from).next().is_none();
-        let mut rest: Vec<&Address> = others.into_iter().filter(is_left).collect();
+        rest.retain(|from| !named.contains_key(*from) && self.explicit_claims(from).next().is_none());
         // The name is also that of one object, which is meant itself.
         rest.retain(|from| !is_applied || !newcomers.is_empty() || **from == entry.from);
         let Some(first) = rest.first() else { return self.waits_for(resource, entry, named, newcomers) };
@@ -197,8 +196,13 @@ impl Search<'_> {
             true => format!("to destroy the objects of `{old}`, remove the entry"),
             false => "to destroy the object, keep its key until the others are moved".to_owned(),
         };
-        let to = target(newcomers.first().or(self.config.instance_addresses(name).next()));
-        let hint = format!("say which object is moved: `spec.moved: [{{ from: '{first}'{to} }}]`; {way_out}");
+        let hint = match newcomers.first().or(self.config.instance_addresses(name).next()) {
+            Some(to) => {
+                let to = target(Some(to));
+                format!("say which object is moved: `spec.moved: [{{ from: '{first}'{to} }}]`; {way_out}")
+            }
+            None => format!("give `{name}` an instance for it; {way_out}"),
+        };
         let message = format!("{what}; nothing is moved, created or destroyed (hint: {hint})");
         for from in &rest {
             self.keep_for(resource, from, message.clone());
@@ -214,6 +218,10 @@ impl Search<'_> {
         Some(message)
     }
 
+    fn explicit_claims(&self, from: &Address) -> impl Iterator<Item = &Claim> {
+        self.claims.get(from).into_iter().flatten().filter(|claim| claim.explicit)
+    }
+
     /// Why nothing is created while an object is still configured that a Resource names as a whole, and to which none of
     /// its instances corresponds: any of them may be meant.
     fn waits_for(
@@ -224,8 +232,11 @@ impl Search<'_> {
         newcomers: &[Address],
     ) -> Option<String> {
         let (name, old, field) = (&resource.address.name, &entry.from.name, entry.field());
-        let is_standing = |from: &&Address| is_desired(self.config, from) && !named.contains_key(*from);
-        let first = self.config.instance_addresses(old).filter(|_| name != old).find(is_standing)?;
+        let first = self
+            .config
+            .instance_addresses(old)
+            .filter(|_| name != old)
+            .find(|from| is_desired(self.config, from) && !named.contains_key(*from))?;
         let to = target(newcomers.first());
         Some(format!(
             "{field} names `{old}`, which is still configured, but no instance of `{name}` corresponds to `{first}`; \
@@ -235,7 +246,7 @@ impl Search<'_> {
     }
 
     /// Keeps the claimed objects.
-    pub(super) fn keep_claimed(&mut self) {
+    pub fn keep_claimed(&mut self) {
         let mut swaps: BTreeMap<Address, Vec<Address>> = BTreeMap::new();
         for name in self.said.keys() {
             let instances = self.config.instance_addresses(name);
@@ -253,13 +264,15 @@ impl Search<'_> {
 
     /// Keeps the objects under a name that a Resource names as a whole, if none of them is moved to it: the objects went
     /// to another Resource.
-    pub(super) fn keep_unmoved_families(&mut self) {
+    pub fn keep_unmoved_families(&mut self) {
         for (name, entries) in self.said {
             if !entries.resource.is_desired() || !self.concerns(entries.resource) {
                 continue;
             }
-            let is_open = |entry: &&MovedFrom| entry.is_whole() && !entries.is_fulfilled(entry);
-            for entry in entries.all().filter(is_open).filter(|entry| entry.from.name != **name) {
+            for entry in entries.all().filter(|entry| entry.is_whole() && entry.from.name != **name) {
+                if entries.is_fulfilled(entry) {
+                    continue;
+                }
                 let (old, field) = (&entry.from.name, entry.field());
                 let message = format!(
                     "`{name}` claims this object, but no object of `{old}` is moved to `{name}` (hint: remove {field} of \
@@ -303,18 +316,41 @@ impl Search<'_> {
         self.block(from, Reason::MoveBlocked, message);
     }
 
-    /// How the object at an address makes room for another one, without losing an object that is claimed in turn.
+    /// How the object at an address makes room for another one, without losing an object that is claimed in turn: the last
+    /// one of a chain of claims moves first.
     fn way_to_free(&self, address: &Address) -> String {
-        let claims = |other: &&Address| self.named(other).iter().any(|(_, from)| from == address);
-        let names = self.said.keys().flat_map(|name| self.config.instance_addresses(name));
-        match names.filter(|other| *other != address).find(claims) {
-            Some(other) => format!(
-                "run `purlin state mv {} {}` first, because `{other}` claims that one",
-                address.shell_word(),
-                other.shell_word()
-            ),
-            None => format!("run `purlin state rm {}` to move it there", address.shell_word()),
+        let mut chain = vec![address];
+        while let Some(next) = self.claimant(chain[chain.len() - 1]) {
+            if chain.contains(&next) {
+                return "move one of the objects that claim each other to a third name first".to_owned();
+            }
+            chain.push(next);
+            if self.record(next).is_none() {
+                break;
+            }
         }
+        let moves: Vec<String> = chain
+            .windows(2)
+            .rev()
+            .map(|pair| format!("`purlin state mv {} {}`", pair[0].shell_word(), pair[1].shell_word()))
+            .collect();
+        let last = chain[chain.len() - 1];
+        let rm = format!("`purlin state rm {}`", last.shell_word());
+        match (moves.is_empty(), self.record(last).is_some()) {
+            (true, _) => format!("run {rm} to move it there"),
+            (false, true) => format!("run {rm}, then {}", moves.join(", then ")),
+            (false, false) => {
+                format!("run {} first, because other Resources claim these objects", moves.join(", then "))
+            }
+        }
+    }
+
+    /// The instance that claims an address as well.
+    fn claimant(&self, address: &Address) -> Option<&Address> {
+        let instances = self.said.keys().flat_map(|name| self.config.instance_addresses(name));
+        instances
+            .filter(|other| *other != address)
+            .find(|other| self.named(other).iter().any(|(_, from)| from == address))
     }
 
     /// Blocks configured objects that claim each other.
@@ -340,7 +376,7 @@ impl Search<'_> {
     }
 
     /// Creates no second object for a manifest whose object was moved to a Resource of a source that is not given.
-    pub(super) fn block_moved_to_other_sources(&mut self) {
+    pub fn block_moved_to_other_sources(&mut self) {
         let (config, recorded) = (self.config, self.recorded);
         let others = config.resources().filter(|resource| resource.only_recorded);
         let records =
@@ -350,9 +386,10 @@ impl Search<'_> {
         if came.is_empty() {
             return;
         }
-        let creates =
-            |instance: &Instance| instance.is_desired() && !instance.only_recorded && instance.import.is_none();
-        for (address, _) in config.instances.iter().filter(|(_, instance)| creates(instance)) {
+        for (address, instance) in &config.instances {
+            if !instance.is_desired() || instance.only_recorded || instance.import.is_some() {
+                continue;
+            }
             let Some(there) = came.get(address).filter(|_| self.record(address).is_none()) else { continue };
             let (to, source) = (&there.address, there.source.as_deref().unwrap_or("-"));
             let message = format!(
@@ -364,7 +401,7 @@ impl Search<'_> {
     }
 
     /// Whether a plan of this mode moves objects to a Resource, or its protection keeps them.
-    pub(super) fn concerns(&self, resource: &Instance) -> bool {
+    pub fn concerns(&self, resource: &Instance) -> bool {
         let keeps = resource.prevent_destroy || resource.prevent_destroy_when.is_some() || resource.keeps_object();
         match self.options.mode {
             Mode::Normal => true,
@@ -389,7 +426,7 @@ fn claimed_by(resource: &Instance, field: &str) -> String {
 
 impl Entries<'_> {
     /// How to correct the field that names an address.
-    pub(super) fn fix(&self, from: &Address) -> String {
+    pub fn fix(&self, from: &Address) -> String {
         format!("correct {}, or remove it", self.field(from))
     }
 }

@@ -6,6 +6,10 @@ use super::*;
 use crate::plan::render::{Detail, write_change};
 use model::{Address, ChangeCause, Reason, ReplaceOrder, Text};
 
+fn status(limit: usize, changes: &[Change], diagnostics: &[Diagnostic], graph: PlanGraph) -> PlanStatus {
+    super::status(limit, changes, diagnostics, graph, &BTreeMap::new())
+}
+
 fn change(name: &str, action: Action, before: Option<Value>, after: Option<Value>) -> Change {
     Change { before, after, ..Change::plain(Address::single(name), "thing", action) }
 }
@@ -173,14 +177,15 @@ fn a_value_that_is_nested_too_deep_is_cut_and_the_change_says_so() {
 
 fn approval(count: usize) -> PlanStatus {
     use sha2::Digest as _;
-    let change = |number: usize| api::ChangeDigest {
-        address: Address::single(format!("resource-{number}")),
-        action: Action::Update,
-        digest: model::text::hex(&sha2::Sha256::digest(number.to_le_bytes())),
-        unknown_paths: (0..number % 5).map(|place| Path::of(&["block"]).index(place)).collect(),
-        applied: number.is_multiple_of(2),
-    };
-    let changes = (0..count).map(change).collect();
+    let changes = (0..count)
+        .map(|number| api::ChangeDigest {
+            address: Address::single(format!("resource-{number}")),
+            action: Action::Update,
+            digest: model::text::hex(&sha2::Sha256::digest(number.to_le_bytes())),
+            unknown_paths: (0..number % 5).map(|place| Path::of(&["block"]).index(place)).collect(),
+            applied: number.is_multiple_of(2),
+        })
+        .collect();
     let approvals = vec![api::RequiredApproval { digest: "d".to_owned(), changes }];
     PlanStatus { approvals, ..PlanStatus::default() }
 }

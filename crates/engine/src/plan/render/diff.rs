@@ -24,7 +24,7 @@ const MAX_INLINE: usize = 60;
 
 /// What a difference needs beyond the two values.
 #[derive(Clone, Copy)]
-pub(super) struct Differ<'a> {
+pub struct Differ<'a> {
     /// The attributes that force a replacement.
     pub forced: &'a [Path],
     /// The attributes that another client changed.
@@ -33,7 +33,7 @@ pub(super) struct Differ<'a> {
 }
 
 /// The attributes of an object whose values differ.
-pub(super) fn attributes(differ: Differ<'_>, before: &Value, after: &Value) -> Vec<Node> {
+pub fn attributes(differ: Differ<'_>, before: &Value, after: &Value) -> Vec<Node> {
     let secrets = Secrets::of([before, after]);
     differ.entries(&mask(before, &secrets), &mask(after, &secrets), &Path::default())
 }
@@ -64,13 +64,14 @@ pub fn whole_attributes(value: &Value, sign: Sign, detail: Detail) -> Vec<Node> 
 }
 
 /// The identifying attributes of an object that is destroyed, and the number of the others.
-pub(super) fn identifying(value: &Value, sign: Sign, detail: Detail) -> Vec<Node> {
+pub fn identifying(value: &Value, sign: Sign, detail: Detail) -> Vec<Node> {
     let Value::Map(map) = value else { return Vec::new() };
-    let present = || map.iter().filter(|(_, item)| !matches!(item.unmarked(), Value::Null));
-    let identifies = |(name, _): &(&Arc<str>, &Value)| IDENTIFYING.contains(&name.as_ref());
-    let shown = Value::map(present().filter(identifies).map(|(name, item)| (Arc::clone(name), item.clone())));
+    let present: Vec<(&Arc<str>, &Value)> =
+        map.iter().filter(|(_, item)| !matches!(item.unmarked(), Value::Null)).collect();
+    let shown = present.iter().filter(|(name, _)| IDENTIFYING.contains(&name.as_ref()));
+    let shown = Value::map(shown.map(|(name, item)| (Arc::clone(name), Value::clone(item))));
     let mut nodes = whole_attributes(&shown, sign, detail);
-    let hidden = present().count() - nodes.len();
+    let hidden = present.len() - nodes.len();
     nodes.extend(
         (hidden > 0).then(|| Node::comment(format!("({}; --full shows them)", counted(hidden, "more attribute")))),
     );
@@ -89,10 +90,10 @@ impl Differ<'_> {
         let mut nodes = Vec::new();
         let mut unchanged = 0;
         for name in names(old, new) {
-            let of =
-                |value: &'_ Value| value.get(&name).filter(|item| !is_top || !matches!(item, Value::Null)).cloned();
             let at = at.name(Arc::clone(&name));
-            match (of(old), of(new)) {
+            let sides = [old, new].map(|value| value.get(&name).cloned());
+            let [old, new] = sides.map(|item| item.filter(|item| !is_top || !matches!(item, Value::Null)));
+            match (old, new) {
                 (None | Some(Value::Null), None | Some(Value::Null)) => {}
                 (Some(old), Some(new)) if old.equals_unmarked(&new) && !new.has_unknown() => {
                     let shown = self.detail.full || identifying.contains(&name.as_ref());
@@ -143,13 +144,12 @@ impl Differ<'_> {
     /// The items of two lists. Unchanged items are folded, except those next to a change that fit on one line.
     fn items(self, old: &[Value], new: &[Value], at: &Path) -> Vec<Node> {
         let rows = align(old, new);
-        let is_same = |at: usize| matches!(rows.get(at), Some(Row::Same(..)) | None);
         let mut nodes = Vec::new();
         let mut folded = 0;
         for (position, row) in rows.iter().enumerate() {
             if let Row::Same(..) = row {
-                let by_change =
-                    !is_same(position + 1) || position.checked_sub(1).is_some_and(|before| !is_same(before));
+                let neighbors = &rows[position.saturating_sub(1)..rows.len().min(position + 2)];
+                let by_change = neighbors.iter().any(|row| !matches!(row, Row::Same(..)));
                 let shown = self.same_item(old, new, *row).filter(|_| self.detail.full || by_change);
                 match shown {
                     Some(node) => nodes.extend(fold(&mut folded).into_iter().chain([node])),
@@ -264,8 +264,10 @@ impl Differ<'_> {
             Value::Map(_) => Some("{}".to_owned()),
             Value::String(text) if has_lines(text) || strings::json(text).is_some() => None,
             Value::List(items) => {
-                let is_plain = |item: &Value| !matches!(item, Value::List(_));
-                let texts = items.iter().map(|item| self.on_one_line(item).filter(|_| is_plain(item)));
+                if items.iter().any(|item| matches!(item, Value::List(_))) {
+                    return None;
+                }
+                let texts = items.iter().map(|item| self.on_one_line(item));
                 let text = texts.collect::<Option<Vec<_>>>()?.join(", ");
                 (text.chars().count() <= MAX_INLINE).then(|| format!("[{text}]"))
             }
@@ -287,16 +289,19 @@ impl Differ<'_> {
     }
 
     fn notes(self, at: &Path, is_leaf: bool) -> Vec<&'static str> {
-        let concerns = |path: &Path| path == at || (is_leaf && path.starts_with(at));
-        let drifted = self.drifted.iter().any(concerns).then_some("changed outside of Purlin");
+        let drifted = concerns(self.drifted, at, is_leaf).then_some("changed outside of Purlin");
         let forces = self.forces(at, is_leaf).then_some("forces replacement");
         drifted.into_iter().chain(forces).collect()
     }
 
-    /// A line without lines below it shows what is said about its parts.
     fn forces(self, at: &Path, is_leaf: bool) -> bool {
-        self.forced.iter().any(|path| path == at || (is_leaf && path.starts_with(at)))
+        concerns(self.forced, at, is_leaf)
     }
+}
+
+/// A line without lines below it shows what is said about its parts.
+fn concerns(paths: &[Path], at: &Path, is_leaf: bool) -> bool {
+    paths.iter().any(|path| path == at || (is_leaf && path.starts_with(at)))
 }
 
 const JSON_MAP: (&str, &str) = ("json.marshal({", "})");
@@ -309,9 +314,8 @@ fn fold(folded: &mut usize) -> Option<Node> {
 
 /// Items can move, so an item is also sensitive if the item at its position, or an equal item, of the other list is.
 fn hidden_by_other(item: &Value, position: usize, others: &[Value]) -> Value {
-    let is_marked = |other: &Value| matches!(other, Value::Sensitive(_));
-    let hidden = others.get(position).is_some_and(is_marked)
-        || others.iter().any(|other| is_marked(other) && other.equals_unmarked(item));
+    let hidden = matches!(others.get(position), Some(Value::Sensitive(_)))
+        || others.iter().any(|other| matches!(other, Value::Sensitive(_)) && other.equals_unmarked(item));
     if hidden { item.clone().into_sensitive() } else { item.clone() }
 }
 
@@ -335,9 +339,11 @@ fn label(name: &Arc<str>) -> String {
 }
 
 fn names(before: &Value, after: &Value) -> BTreeSet<Arc<str>> {
-    let of = |value: &Value| match value.unmarked() {
-        Value::Map(map) => map.keys().cloned().collect::<Vec<_>>(),
-        _ => Vec::new(),
-    };
-    of(before).into_iter().chain(of(after)).collect()
+    let mut names = BTreeSet::new();
+    for value in [before, after] {
+        if let Value::Map(map) = value.unmarked() {
+            names.extend(map.keys().cloned());
+        }
+    }
+    names
 }

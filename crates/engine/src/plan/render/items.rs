@@ -11,7 +11,7 @@ const MAX_COMPARED: usize = 10_000;
 
 /// One row of the alignment, with positions in the old and the new list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Row {
+pub enum Row {
     Same(usize, usize),
     /// Both items are maps or lists, and the new one takes the place of the old one.
     Changed(usize, usize),
@@ -21,7 +21,7 @@ pub(super) enum Row {
 
 /// Returns each item of both lists once, in order: the longest common subsequence, and pairs of similar maps and lists
 /// between its items. An unknown value equals no other.
-pub(super) fn align(old: &[Value], new: &[Value]) -> Vec<Row> {
+pub fn align(old: &[Value], new: &[Value]) -> Vec<Row> {
     let mut known = HashMap::new();
     let before = numbered(old, &mut known);
     let after = numbered(new, &mut known);
@@ -72,14 +72,15 @@ fn pair(old: &[Value], new: &[Value], removed: Vec<usize>, added: Vec<usize>, ro
     let mut unpaired = Vec::new();
     let alone = removed.len() == 1 && added.len() == 1;
     for there in added {
-        let score = |here: &usize| match similarity(&old[*here], &new[there]) {
+        let best = open
+            .iter()
+            .enumerate()
+            .filter_map(|(at, here)| Some((similarity(&old[*here], &new[there])?, at)))
             // An only pair of maps is the same item with other contents.
-            Some(0) if !alone => None,
-            found => found,
-        };
-        let best = open.iter().enumerate().filter_map(|(at, here)| Some((score(here)?, at)));
-        // Of equally similar items, the first.
-        let Some((_, at)) = best.max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at))) else {
+            .filter(|(score, _)| *score > 0 || alone)
+            // Of equally similar items, the first.
+            .max_by_key(|(score, at)| (*score, std::cmp::Reverse(*at)));
+        let Some((_, at)) = best else {
             unpaired.push(Row::Added(there));
             continue;
         };
@@ -97,14 +98,15 @@ fn pair(old: &[Value], new: &[Value], removed: Vec<usize>, added: Vec<usize>, ro
 fn similarity(old: &Value, new: &Value) -> Option<usize> {
     match (old, new) {
         (Value::Map(before), Value::Map(after)) => {
-            let same = |name: &str| {
-                let item = before.get(name).filter(|item| !matches!(item, Value::Null));
-                item.zip(after.get(name)).is_some_and(|(item, other)| item.equals_unmarked(other))
-            };
+            let (mut count, mut is_named) = (0, false);
+            for (name, item) in before.iter().filter(|(_, item)| !matches!(item, Value::Null)) {
+                if after.get(name).is_some_and(|other| item.equals_unmarked(other)) {
+                    count += 1;
+                    is_named |= matches!(&**name, "name" | "key" | "id");
+                }
+            }
             // A name identifies an item better than anything else.
-            let named = ["name", "key", "id"].into_iter().any(same);
-            let count = before.keys().filter(|name| same(name)).count();
-            Some(if named { count + before.len() } else { count })
+            Some(if is_named { count + before.len() } else { count })
         }
         (Value::List(before), Value::List(after)) => {
             Some(before.iter().zip(after.iter()).filter(|(a, b)| a.equals_unmarked(b)).count())

@@ -25,7 +25,7 @@ pub struct Document<'a, G> {
 }
 
 /// The array `changes`.
-pub struct Changes<'a>(pub &'a [Change]);
+pub struct Changes<C>(pub C);
 
 /// The array `diagnostics`.
 pub struct Diagnostics<'a>(pub &'a [Diagnostic]);
@@ -46,16 +46,16 @@ impl<G: Serialize> Serialize for Document<'_, G> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut document = serializer.serialize_struct("Plan", 4)?;
         document.serialize_field("formatVersion", FORMAT_VERSION)?;
-        document.serialize_field("changes", &Changes(&self.plan.changes))?;
+        document.serialize_field("changes", &Changes(self.plan.changes()))?;
         document.serialize_field("graph", self.graph)?;
         document.serialize_field("diagnostics", &Diagnostics(&self.plan.diagnostics))?;
         document.end()
     }
 }
 
-impl Serialize for Changes<'_> {
+impl<'a, C: IntoIterator<Item = &'a Change> + Clone> Serialize for Changes<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(OneChange))
+        serializer.collect_seq(self.0.clone().into_iter().map(OneChange))
     }
 }
 

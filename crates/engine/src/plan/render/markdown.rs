@@ -12,13 +12,17 @@ const MAX_SIZE: usize = 65_000;
 
 /// Writes the plan. `graph` is the order of the steps as Mermaid text. If the result is too large for a comment, the
 /// graph is omitted, then the differences, then the rows of the table that do not fit.
-pub fn markdown(changes: &[Change], diagnostics: &[Diagnostic], graph: &str) -> String {
+pub fn markdown<'a>(
+    changes: impl IntoIterator<Item = &'a Change> + Clone + 'a,
+    diagnostics: &'a [Diagnostic],
+    graph: &str,
+) -> String {
     let shown: Vec<&Change> = {
-        let mut shown: Vec<&Change> = changes.iter().filter(|change| is_shown(change)).collect();
+        let mut shown: Vec<&Change> = changes.clone().into_iter().filter(|change| is_shown(change)).collect();
         shown.sort_by_key(|change| danger(change));
         shown
     };
-    let mut text = format!("### Purlin: {}\n", escaped(&Counts::of(changes, diagnostics).to_string()));
+    let mut text = format!("### Purlin: {}\n", escaped(&Counts::of(changes.clone(), diagnostics).to_string()));
     write_dangers(&shown, &mut text);
     write_problems(&problems::collect(changes, diagnostics), &mut text);
     write_table(&shown, &mut text);
@@ -92,18 +96,15 @@ fn write_table(shown: &[&Change], text: &mut String) {
         return;
     }
     text.push_str("\n| | Object | Type | Change | Reason |\n| --- | --- | --- | --- | --- |\n");
-    let row = |change: &&Change| {
-        let because = change.because.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (object, type_name) = (code(&name(change)), code(&change.type_name));
-        format!(
-            "| {} | {object} | {type_name} | {} | {} |\n",
-            code(symbol(change).0),
-            sentence(change),
-            escaped(&because)
-        )
-    };
-    let rows: Vec<String> = shown.iter().map(row).collect();
+    let rows: Vec<String> = shown.iter().map(|change| table_row(change)).collect();
     text.push_str(&limited(&rows, "| | "));
+}
+
+fn table_row(change: &Change) -> String {
+    let because = change.because.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (object, type_name) = (code(&name(change)), code(&change.type_name));
+    let symbol = code(symbol(change).0);
+    format!("| {symbol} | {object} | {type_name} | {} | {} |\n", sentence(change), escaped(&because))
 }
 
 /// The lines that fit into half of a comment, and how many do not.
@@ -176,12 +177,14 @@ fn code(text: &str) -> String {
     if !text.is_empty() && text.trim() == text && !text.contains(['`', '|']) {
         return format!("`{text}`");
     }
-    let is_plain = |character: &char| character.is_alphanumeric() || *character == ' ';
-    let entity = |character: char| match is_plain(&character) {
-        true => character.to_string(),
-        false => format!("&#{};", u32::from(character)),
-    };
-    format!("<code>{}</code>", text.chars().map(entity).collect::<String>())
+    let mut entities = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_alphanumeric() || character == ' ' {
+            true => entities.push(character),
+            false => entities.push_str(&format!("&#{};", u32::from(character))),
+        }
+    }
+    format!("<code>{entities}</code>")
 }
 
 /// Text in which no character starts markup, a mention or a link, except that pairs of backticks enclose code.

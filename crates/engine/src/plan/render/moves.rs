@@ -9,10 +9,15 @@ type Pair<'a> = (Vec<&'a Change>, Vec<&'a Change>);
 
 /// One line for each type of which the plan creates one object while another one is no longer configured, and for each
 /// Resource whose keys are replaced by others: they may be the same objects under new addresses, which a move would keep.
-pub fn possible_moves(changes: &[Change], is_configured: impl Fn(&Address) -> bool) -> Vec<String> {
+///
+/// `changes`: of current objects.
+pub fn possible_moves<'a>(
+    changes: impl IntoIterator<Item = &'a Change> + 'a,
+    is_configured: impl Fn(&Address) -> bool,
+) -> Vec<String> {
     let mut of_type: BTreeMap<&str, Pair<'_>> = BTreeMap::new();
     let mut of_name: BTreeMap<&str, Pair<'_>> = BTreeMap::new();
-    for change in changes.iter().filter(|change| change.deposed.is_none()) {
+    for change in changes {
         let is_new = change.action == Action::Create && change.before.is_none() && change.because.is_none();
         // Protection, or an error of another manifest, keeps the object for now.
         let is_kept = matches!(change.blocked, Some(Reason::PreventDestroy | Reason::SourceIncomplete));
@@ -26,8 +31,8 @@ pub fn possible_moves(changes: &[Change], is_configured: impl Fn(&Address) -> bo
         }
     }
     let single = of_type.values().filter(|pair| is_single(pair)).map(|pair| hint(pair.0[0], pair.1[0]));
-    let has_other_keys = |pair: &&Pair<'_>| !is_single(pair) && !pair.0.is_empty() && !pair.1.is_empty();
-    single.chain(of_name.values().filter(has_other_keys).map(hint_at_keys)).collect()
+    let other_keys = of_name.values().filter(|pair| !is_single(pair) && !pair.0.is_empty() && !pair.1.is_empty());
+    single.chain(other_keys.map(hint_at_keys)).collect()
 }
 
 fn is_single((created, leaving): &Pair<'_>) -> bool {
@@ -66,10 +71,11 @@ mod tests {
     use super::*;
 
     fn hints(changes: &[(&str, &str, Action)]) -> Vec<String> {
-        let change = |(address, type_name, action): &(&str, &str, Action)| {
-            Change::plain(address.parse().unwrap(), type_name, *action)
-        };
-        possible_moves(&changes.iter().map(change).collect::<Vec<_>>(), |_| false)
+        let changes: Vec<Change> = changes
+            .iter()
+            .map(|(address, type_name, action)| Change::plain(address.parse().unwrap(), type_name, *action))
+            .collect();
+        possible_moves(&changes, |_| false)
     }
 
     #[test]

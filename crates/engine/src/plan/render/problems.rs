@@ -64,8 +64,8 @@ fn is_of_provider(reason: Reason) -> bool {
 }
 
 /// Returns the problems in the order in which they are shown: errors last.
-pub fn collect<'a>(changes: &'a [Change], diagnostics: &'a [Diagnostic]) -> Vec<Problem<'a>> {
-    let reported: HashSet<&Address> = diagnostics.iter().filter_map(|one| one.address.as_ref()).collect();
+pub fn collect<'a>(changes: impl IntoIterator<Item = &'a Change>, diagnostics: &'a [Diagnostic]) -> Vec<Problem<'a>> {
+    let reported: HashSet<&Address> = diagnostics.iter().filter_map(|diagnostic| diagnostic.address.as_ref()).collect();
     let mut causes = causes(changes);
     // An object whose cause is not among the diagnostics keeps its own.
     causes.retain(|_, cause| reported.contains(cause));
@@ -73,22 +73,23 @@ pub fn collect<'a>(changes: &'a [Change], diagnostics: &'a [Diagnostic]) -> Vec<
     for (address, cause) in &causes {
         waiting.entry(cause).or_default().push(address);
     }
-    let is_consequence = |one: &Diagnostic| {
-        is_wait(one.reason) && one.address.as_ref().is_some_and(|address| causes.contains_key(address))
-    };
     let mut positions = HashMap::new();
-    let mut found: Vec<Group<'a>> = Vec::new();
-    for diagnostic in diagnostics.iter().filter(|one| !is_consequence(one)) {
-        let position = *positions.entry(key(diagnostic)).or_insert(found.len());
-        if position == found.len() {
-            found.push(Group { first: diagnostic, objects: BTreeSet::new(), held: BTreeSet::new() });
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for diagnostic in diagnostics {
+        let has_cause = diagnostic.address.as_ref().is_some_and(|address| causes.contains_key(address));
+        if has_cause && is_wait(diagnostic.reason) {
+            continue;
         }
-        found[position].objects.extend(&diagnostic.address);
+        let position = *positions.entry(key(diagnostic)).or_insert(groups.len());
+        if position == groups.len() {
+            groups.push(Group { first: diagnostic, objects: BTreeSet::new(), held: BTreeSet::new() });
+        }
+        groups[position].objects.extend(&diagnostic.address);
     }
-    hold_for_unreadable(&mut found);
-    found.sort_by_key(|group| group.first.severity);
+    hold_for_unreadable(&mut groups);
+    groups.sort_by_key(|group| group.first.severity);
     // The last problem of an object is the most severe one.
-    let mut problems: Vec<Problem<'_>> = found.into_iter().rev().map(|group| group.problem(&mut waiting)).collect();
+    let mut problems: Vec<Problem<'_>> = groups.into_iter().rev().map(|group| group.problem(&mut waiting)).collect();
     problems.reverse();
     problems
 }
@@ -105,7 +106,7 @@ impl<'a> Group<'a> {
     fn problem(self, waiting: &mut BTreeMap<&'a Address, Vec<&'a Address>>) -> Problem<'a> {
         let Self { first, mut objects, held } = self;
         let mut waits: BTreeSet<&Address> =
-            objects.union(&held).flat_map(|one| waiting.remove(*one).unwrap_or_default()).collect();
+            objects.union(&held).flat_map(|address| waiting.remove(*address).unwrap_or_default()).collect();
         waits.extend(held);
         // What is wrong with a file or a provider is not wrong with the objects.
         if first.address.is_none() || is_of_provider(first.reason) {
@@ -116,9 +117,11 @@ impl<'a> Group<'a> {
             };
             return Problem { diagnostic, others: Vec::new(), waiting: waits.into_iter().collect() };
         }
-        let is_other = |one: &&Address| first.reason != Reason::DependencyCycle && first.address.as_ref() != Some(one);
-        let others: Vec<&Address> = objects.into_iter().filter(is_other).collect();
-        waits.retain(|one| !others.contains(one));
+        let others: Vec<&Address> = objects
+            .into_iter()
+            .filter(|address| first.reason != Reason::DependencyCycle && first.address.as_ref() != Some(address))
+            .collect();
+        waits.retain(|address| !others.contains(address));
         Problem { diagnostic: Cow::Borrowed(first), others, waiting: waits.into_iter().collect() }
     }
 }
@@ -130,39 +133,41 @@ fn of_provider(diagnostic: &Diagnostic) -> Diagnostic {
 
 /// Objects that wait for a file that cannot be read, because it may contain their manifest or what they refer to, wait for
 /// its error.
-fn hold_for_unreadable(found: &mut Vec<Group<'_>>) {
-    let is_held =
-        |group: &mut Group<'_>| group.first.address.is_some() && group.first.reason == Reason::SourceIncomplete;
-    let held: Vec<Group<'_>> = found.extract_if(.., is_held).collect();
+fn hold_for_unreadable(groups: &mut Vec<Group<'_>>) {
+    let held: Vec<Group<'_>> = groups
+        .extract_if(.., |group| group.first.address.is_some() && group.first.reason == Reason::SourceIncomplete)
+        .collect();
     for group in held {
-        let is_error = |other: &Group<'_>| other.first.severity == Severity::Error;
-        let says = |other: &Group<'_>| is_error(other) && cause(group.first) == Some(&other.first.to_string());
-        let is_general = |other: &Group<'_>| is_error(other) && other.first.address.is_none();
-        match found.iter().position(says).or_else(|| found.iter().position(is_general)) {
-            Some(error) => found[error].held.extend(group.objects),
-            None => found.push(group),
+        match unreadable(groups, group.first) {
+            Some(error) => groups[error].held.extend(group.objects),
+            None => groups.push(group),
         }
     }
 }
 
+/// The position of the error that holds an object: the one that it names, or else the first that is about no object.
+fn unreadable(groups: &[Group<'_>], held: &Diagnostic) -> Option<usize> {
+    let named = groups
+        .iter()
+        .position(|group| group.first.severity == Severity::Error && cause(held) == Some(&group.first.to_string()));
+    named.or_else(|| {
+        groups.iter().position(|group| group.first.severity == Severity::Error && group.first.address.is_none())
+    })
+}
+
 /// The objects that wait for other blocked objects, each with the blocked object at the end of the chain.
-pub(super) fn causes(changes: &[Change]) -> BTreeMap<&Address, &Address> {
-    let is_blocked = |change: &&Change| change.action == Action::Blocked && change.deposed.is_none();
-    let blocked: BTreeMap<&Address, &Change> =
-        changes.iter().filter(is_blocked).map(|change| (&change.address, change)).collect();
-    let next = |change: &Change| -> Option<&Change> {
-        // An object that is in use waits for its user, unless that is blocked for a reason that is no error.
-        let is_error = |other: &&Change| !matches!(other.blocked, Some(Reason::NotSelected | Reason::ApprovalRequired));
-        let waits = change.blocked.is_some_and(is_wait);
-        let others = change.waiting_for.iter().filter(|_| waits).filter_map(|address| blocked.get(address)).copied();
-        others.into_iter().find(|other| change.blocked != Some(Reason::InUse) || is_error(other))
-    };
+pub(crate) fn causes<'a>(changes: impl IntoIterator<Item = &'a Change>) -> BTreeMap<&'a Address, &'a Address> {
+    let blocked: BTreeMap<&Address, &Change> = changes
+        .into_iter()
+        .filter(|change| change.action == Action::Blocked && change.deposed.is_none())
+        .map(|change| (&change.address, change))
+        .collect();
     let mut causes: BTreeMap<&Address, &Address> = BTreeMap::new();
     for change in blocked.values() {
         let mut passed = HashSet::new();
         let mut here = *change;
         let mut is_circle = false;
-        while let Some(there) = next(here).filter(|_| !causes.contains_key(&here.address)) {
+        while let Some(there) = waits_for(here, &blocked).filter(|_| !causes.contains_key(&here.address)) {
             // Objects that wait for each other have no cause outside of the circle.
             if !passed.insert(&here.address) {
                 is_circle = true;
@@ -177,6 +182,18 @@ pub(super) fn causes(changes: &[Change]) -> BTreeMap<&Address, &Address> {
         causes.extend(passed.into_iter().filter(|address| *address != cause).map(|address| (address, cause)));
     }
     causes
+}
+
+/// The first blocked object that a blocked object waits for.
+fn waits_for<'a>(change: &Change, blocked: &BTreeMap<&Address, &'a Change>) -> Option<&'a Change> {
+    if !change.blocked.is_some_and(is_wait) {
+        return None;
+    }
+    change.waiting_for.iter().filter_map(|address| blocked.get(address)).copied().find(|other| {
+        // An object that is in use waits for its user, unless that is blocked for a reason that is no error.
+        let is_error = !matches!(other.blocked, Some(Reason::NotSelected | Reason::ApprovalRequired));
+        is_error || change.blocked != Some(Reason::InUse)
+    })
 }
 
 /// Whether an object with this reason waits for another one. An object without a manifest is kept while another one has
@@ -230,69 +247,75 @@ mod tests {
         }
     }
 
+    fn error(name: &str, reason: Reason, what: &str) -> Diagnostic {
+        Diagnostic::error(&Address::single(name), reason, what)
+    }
+
     fn collected(changes: &[Change], diagnostics: &[Diagnostic]) -> Vec<String> {
-        let shown = |problem: Problem<'_>| {
-            let mut text = Text::new(false);
-            text.put(&problem.diagnostic).end_line();
-            write_concerned(&problem, &mut text);
-            text.as_str().to_owned()
-        };
-        collect(changes, diagnostics).into_iter().map(shown).collect()
+        collect(changes, diagnostics)
+            .into_iter()
+            .map(|problem| {
+                let mut text = Text::new(false);
+                text.put(&problem.diagnostic).end_line();
+                write_concerned(&problem, &mut text);
+                text.as_str().to_owned()
+            })
+            .collect()
     }
 
     #[test]
     fn objects_that_wait_are_counted_at_their_cause() {
-        let waits = |name: &str, target: &str| {
-            Diagnostic::error(&Address::single(name), Reason::DependencyNotReady, format!("waits for `{target}`"))
-        };
         let changes = [
             blocked("a", Reason::DependencyNotReady, &["ready", "b"]),
             blocked("b", Reason::DependencyNotReady, &["c"]),
             blocked("c", Reason::InvalidConfig, &[]),
             blocked("d", Reason::DependencyNotReady, &["not-blocked"]),
         ];
-        let cause = Diagnostic::error(&Address::single("c"), Reason::InvalidConfig, "wrong");
+        let [first, second, last] = [("a", "waits for `b`"), ("b", "waits for `c`"), ("d", "waits for `not-blocked`")]
+            .map(|(name, what)| error(name, Reason::DependencyNotReady, what));
+        let cause = error("c", Reason::InvalidConfig, "wrong");
         let warning = Diagnostic::warning(&Address::single("z"), Reason::ProviderWarning, "old");
-        let all = [waits("a", "b"), waits("b", "c"), cause.clone(), cause, waits("d", "not-blocked"), warning];
+        let diagnostics = [first, second, cause.clone(), cause, last, warning];
         assert_eq!(
-            collected(&changes, &all),
+            collected(&changes, &diagnostics),
             ["z: old\n", "c: wrong\n  2 objects wait for this: a, b\n", "d: waits for `not-blocked`\n"]
         );
         // A later plan may report only the objects that are new.
-        assert_eq!(collected(&changes, &all[..1]), ["a: waits for `b`\n"]);
+        assert_eq!(collected(&changes, &diagnostics[..1]), ["a: waits for `b`\n"]);
     }
 
     #[test]
     fn a_provider_that_cannot_be_used_is_one_problem() {
-        let error = |name: &str, what: &str, why: &str| {
-            Diagnostic::error(&Address::single(name), Reason::ProviderNotReady, what).because(why).hint("look")
-        };
         let changes = [
             blocked("a", Reason::ProviderNotReady, &[]),
             blocked("b", Reason::ProviderNotReady, &[]),
             blocked("c", Reason::DependencyNotReady, &["b"]),
         ];
         let why = "the provider `tls` cannot be used: no such version";
-        let all = [error("a", "cannot be destroyed", why), error("b", why, "")];
-        assert_eq!(collected(&changes, &all), [format!("{why} (hint: look)\n  3 objects wait for this: a, b, c\n")]);
+        let destroy = error("a", Reason::ProviderNotReady, "cannot be destroyed").because(why).hint("look");
+        let change = error("b", Reason::ProviderNotReady, why).because("").hint("look");
+        assert_eq!(
+            collected(&changes, &[destroy, change]),
+            [format!("{why} (hint: look)\n  3 objects wait for this: a, b, c\n")]
+        );
     }
 
     #[test]
     fn objects_with_the_same_missing_reference_are_one_problem() {
-        let error = |name: &str, path: &str| {
-            let what = "references `db`, which does not exist";
-            Diagnostic::error(&Address::single(name), Reason::DependencyNotFound, what).at(path.parse().unwrap())
-        };
         let changes = [
             blocked("a", Reason::DependencyNotFound, &[]),
             blocked("b", Reason::DependencyNotFound, &[]),
             blocked("c", Reason::DependencyNotReady, &["b"]),
             blocked("old", Reason::InUse, &["a"]),
         ];
-        let in_use = Diagnostic::error(&Address::single("old"), Reason::InUse, "in use by `a`, which is blocked");
-        let other = Diagnostic { summary: "references `x`, which does not exist".to_owned(), ..error("b", "spec.y") };
+        let in_use = error("old", Reason::InUse, "in use by `a`, which is blocked");
+        let [first, second, other] =
+            [("a", "spec.x", "db"), ("b", "spec.y", "db"), ("b", "spec.y", "x")].map(|(name, path, target)| {
+                let what = format!("references `{target}`, which does not exist");
+                error(name, Reason::DependencyNotFound, &what).at(path.parse().unwrap())
+            });
         assert_eq!(
-            collected(&changes, &[error("a", "spec.x"), error("b", "spec.y"), in_use, other]),
+            collected(&changes, &[first, second, in_use, other]),
             [
                 "a: spec.x: references `db`, which does not exist\n  1 more object has this problem: b\n  \
                  1 object waits for this: old\n",
@@ -303,30 +326,28 @@ mod tests {
 
     #[test]
     fn objects_that_are_kept_because_of_an_unreadable_file_wait_for_its_error() {
-        let kept = |name: &str| {
-            Diagnostic::error(&Address::single(name), Reason::SourceIncomplete, "not destroyed")
-                .because("b.yaml is bad")
-        };
         let bad = Diagnostic::general(Reason::InvalidManifest, "b.yaml is bad");
-        assert_eq!(collected(&[], &[bad, kept("a"), kept("c")]), ["b.yaml is bad\n  2 objects wait for this: a, c\n"]);
+        let [a, c] =
+            ["a", "c"].map(|name| error(name, Reason::SourceIncomplete, "not destroyed").because("b.yaml is bad"));
+        assert_eq!(collected(&[], &[bad, a, c]), ["b.yaml is bad\n  2 objects wait for this: a, c\n"]);
         // The manifest with the error may have a name.
-        let bad = Diagnostic::error(&Address::single("b"), Reason::InvalidManifest, "no such field");
-        let kept = |name: &str| {
+        let bad = error("b", Reason::InvalidManifest, "no such field");
+        let [a, c] = ["a", "c"].map(|name| {
             Diagnostic::warning(&Address::single(name), Reason::SourceIncomplete, "not destroyed")
                 .because(bad.to_string())
-        };
+        });
         let changes = [blocked("d", Reason::DependencyNotReady, &["a"]), blocked("a", Reason::SourceIncomplete, &[])];
-        let all = [kept("a"), bad.clone(), kept("c")];
-        assert_eq!(collected(&changes, &all), ["b: no such field\n  3 objects wait for this: a, c, d\n"]);
+        assert_eq!(collected(&changes, &[a, bad, c]), ["b: no such field\n  3 objects wait for this: a, c, d\n"]);
     }
 
     #[test]
     fn the_same_problem_of_several_instances_is_one() {
-        let at = |key: u64| Address { key: model::InstanceKey::Index(key), ..Address::single("web") };
-        let wrong = |address: &Address| Diagnostic::error(address, Reason::InvalidConfig, "no such size");
-        let other = Diagnostic::error(&at(3), Reason::InvalidConfig, "no such zone");
+        let mut diagnostics: Vec<Diagnostic> = ["web[0]", "web[1]", "web[2]", "web[3]", "db"]
+            .map(|address| Diagnostic::error(&address.parse().unwrap(), Reason::InvalidConfig, "no such size"))
+            .into();
+        diagnostics[3].summary = "no such zone".to_owned();
         assert_eq!(
-            collected(&[], &[wrong(&at(0)), wrong(&at(1)), wrong(&at(2)), other, wrong(&Address::single("db"))]),
+            collected(&[], &diagnostics),
             [
                 "web[0]: no such size\n  2 more objects have this problem: web[1], web[2]\n",
                 "web[3]: no such zone\n",
@@ -345,7 +366,6 @@ mod tests {
 
     #[test]
     fn a_cycle_is_one_problem() {
-        let cycle = |name: &str| Diagnostic::error(&Address::single(name), Reason::DependencyCycle, "dependency cycle");
         let changes = [
             blocked("a", Reason::DependencyCycle, &[]),
             blocked("b", Reason::DependencyCycle, &[]),
@@ -353,7 +373,7 @@ mod tests {
             blocked("c", Reason::DependencyNotReady, &["a"]),
         ];
         assert_eq!(
-            collected(&changes, &[cycle("a"), cycle("b")]),
+            collected(&changes, &["a", "b"].map(|name| error(name, Reason::DependencyCycle, "dependency cycle"))),
             ["a: dependency cycle\n  2 objects wait for this: c, d\n"]
         );
     }

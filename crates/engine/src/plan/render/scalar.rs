@@ -6,16 +6,16 @@ use model::text::{counted, cut};
 use model::value::SENSITIVE_TEXT;
 
 /// Shown instead of an unknown value.
-pub(super) const UNKNOWN_TEXT: &str = "(known after apply)";
+pub const UNKNOWN_TEXT: &str = "(known after apply)";
 
 /// Longer strings are cut, unless all details are shown.
-pub(super) const MAX_CHARACTERS: usize = 200;
+pub const MAX_CHARACTERS: usize = 200;
 
 /// The characters before the first difference of two long strings that are shown.
 const CONTEXT: usize = 20;
 
 /// A value on one line. Sensitive values are masked, and long strings are cut.
-pub(super) fn text(value: &Value, detail: Detail) -> String {
+pub fn text(value: &Value, detail: Detail) -> String {
     match value {
         Value::Sensitive(_) => SENSITIVE_TEXT.to_owned(),
         Value::Unknown => UNKNOWN_TEXT.to_owned(),
@@ -35,9 +35,9 @@ pub(super) fn text(value: &Value, detail: Detail) -> String {
 }
 
 /// The change of a string. Long strings are shown from their first difference on.
-pub(super) fn change(old: &str, new: &str, detail: Detail) -> String {
-    let is_long = |text: &str| text.chars().count() > detail.characters();
-    let skipped = match is_long(old) || is_long(new) {
+pub fn change(old: &str, new: &str, detail: Detail) -> String {
+    let is_long = [old, new].into_iter().any(|text| text.chars().count() > detail.characters());
+    let skipped = match is_long {
         true => old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count().saturating_sub(CONTEXT),
         false => 0,
     };

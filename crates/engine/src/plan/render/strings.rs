@@ -24,24 +24,24 @@ const MAX_JSON: usize = 1 << 18;
 const MAX_DEPTH: usize = 32;
 
 /// Whether a string is shown line by line. A line break at its end alone is no reason.
-pub(super) fn has_lines(text: &str) -> bool {
+pub fn has_lines(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
 }
 
 /// The lines of a string, each with the sign, and a remark if the last line does not end.
-pub(super) fn lines(text: &str, sign: Sign, detail: Detail) -> Vec<Node> {
-    let all: Vec<&str> = text.split_inclusive('\n').collect();
+pub fn lines(text: &str, sign: Sign, detail: Detail) -> Vec<Node> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let most = detail.lines();
-    let mut nodes: Vec<Node> = all.iter().take(most).map(|one| line(one, sign, detail)).collect();
-    if all.len() > most {
-        nodes.push(Node::comment(format!("({} in total)", counted(all.len(), "line"))));
+    let mut nodes = line_nodes(&lines[..lines.len().min(most)], sign, detail);
+    if lines.len() > most {
+        nodes.push(Node::comment(format!("({} in total)", counted(lines.len(), "line"))));
     }
     nodes.extend(unended(text).then(|| Node::comment("(no line break at the end)")));
     nodes
 }
 
 /// The lines that differ, with the unchanged lines around them.
-pub(super) fn line_differences(old: &str, new: &str, detail: Detail) -> Vec<Node> {
+pub fn line_differences(old: &str, new: &str, detail: Detail) -> Vec<Node> {
     let (before, after): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
     if before.len() + after.len() > MAX_COMPARED {
@@ -55,8 +55,8 @@ pub(super) fn line_differences(old: &str, new: &str, detail: Detail) -> Vec<Node
             nodes.extend(unchanged(same, position > 0, position + 1 < steps.len(), detail));
             continue;
         }
-        nodes.extend(before[step.old_range()].iter().map(|one| line(one, Sign::Removed, detail)));
-        nodes.extend(after[step.new_range()].iter().map(|one| line(one, Sign::Added, detail)));
+        nodes.extend(line_nodes(&before[step.old_range()], Sign::Removed, detail));
+        nodes.extend(line_nodes(&after[step.new_range()], Sign::Added, detail));
     }
     match (unended(old), unended(new)) {
         (true, false) => nodes.push(Node::comment("(a line break is added at the end)")),
@@ -70,19 +70,22 @@ pub(super) fn line_differences(old: &str, new: &str, detail: Detail) -> Vec<Node
 fn unchanged(same: &[&str], follows_change: bool, precedes_change: bool, detail: Detail) -> Vec<Node> {
     let head = if follows_change { CONTEXT } else { 0 };
     let tail = if precedes_change { CONTEXT } else { 0 };
-    let show = |lines: &[&str]| lines.iter().map(|one| line(one, Sign::None, detail)).collect::<Vec<_>>();
     let hidden = same.len().saturating_sub(head + tail);
     // A remark instead of one line saves nothing.
     if detail.full || hidden < 2 {
-        return show(same);
+        return line_nodes(same, Sign::None, detail);
     }
-    let note = Node::comment(format!("({})", counted(hidden, "unchanged line")));
-    [show(&same[..head]), vec![note], show(&same[same.len() - tail..])].concat()
+    let mut nodes = line_nodes(&same[..head], Sign::None, detail);
+    nodes.push(Node::comment(format!("({})", counted(hidden, "unchanged line"))));
+    nodes.extend(line_nodes(&same[same.len() - tail..], Sign::None, detail));
+    nodes
 }
 
-fn line(line: &str, sign: Sign, detail: Detail) -> Node {
-    let line = line.strip_suffix('\n').unwrap_or(line);
-    Node::value(sign, None, cut(line, detail.characters()))
+fn line_nodes(lines: &[&str], sign: Sign, detail: Detail) -> Vec<Node> {
+    lines
+        .iter()
+        .map(|line| Node::value(sign, None, cut(line.strip_suffix('\n').unwrap_or(line), detail.characters())))
+        .collect()
 }
 
 fn unended(text: &str) -> bool {
@@ -90,7 +93,7 @@ fn unended(text: &str) -> bool {
 }
 
 /// The value of a string that contains a JSON object or array with at least one entry.
-pub(super) fn json(text: &str) -> Option<Value> {
+pub fn json(text: &str) -> Option<Value> {
     if text.len() > MAX_JSON || !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
@@ -110,8 +113,8 @@ fn parse(text: &str, depth: usize) -> Option<Value> {
     match text.as_bytes().first()? {
         b'{' => {
             let entries: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).ok()?;
-            let entry = |(name, item): (Cow<'_, str>, &RawValue)| Some((name.into_owned(), parse(item.get(), depth)?));
-            Some(Value::map(entries.into_iter().map(entry).collect::<Option<Vec<_>>>()?))
+            let entries = entries.into_iter().map(|(name, item)| Some((name.into_owned(), parse(item.get(), depth)?)));
+            Some(Value::map(entries.collect::<Option<Vec<_>>>()?))
         }
         b'[' => {
             let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;

@@ -36,11 +36,11 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn of(changes: &[Change], diagnostics: &[Diagnostic]) -> Self {
+    pub fn of<'a>(changes: impl IntoIterator<Item = &'a Change> + Clone + 'a, diagnostics: &[Diagnostic]) -> Self {
         let mut counts =
-            Self { general: errors(diagnostics).filter(|one| one.address.is_none()).count(), ..Self::default() };
-        let erroneous: BTreeSet<&Address> = errors(diagnostics).filter_map(|one| one.address.as_ref()).collect();
-        let waiting = causes(changes);
+            Self { general: errors(diagnostics).filter(|error| error.address.is_none()).count(), ..Self::default() };
+        let erroneous: BTreeSet<&Address> = errors(diagnostics).filter_map(|error| error.address.as_ref()).collect();
+        let waiting = causes(changes.clone());
         for change in changes {
             counts.changes += usize::from(change.is_change());
             counts.import += usize::from(change.imported);
@@ -82,30 +82,29 @@ impl Counts {
 
     /// What cannot be done, as parts of a sentence.
     fn obstacles(&self) -> Vec<String> {
-        let verb = |count: usize, one: &str, many: &str| {
-            format!("{} {}", counted(count, "object"), if count == 1 { one } else { many })
-        };
         let mut parts = Vec::new();
         if self.general > 0 {
             parts.push(counted(self.general, "general error"));
         }
-        if self.erroneous > 0 {
-            parts.push(verb(self.erroneous, "has errors", "have errors"));
-        }
-        if self.waiting > 0 {
-            parts.push(verb(self.waiting, "waits for others", "wait for others"));
-        }
-        if self.held > 0 {
-            parts.push(verb(self.held, "is held", "are held"));
+        for (count, singular, plural) in [
+            (self.erroneous, "has errors", "have errors"),
+            (self.waiting, "waits for others", "wait for others"),
+            (self.held, "is held", "are held"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{} {}", counted(count, "object"), if count == 1 { singular } else { plural }));
+            }
         }
         parts
     }
 
     /// The steps that change no object.
     fn other_steps(&self) -> Vec<String> {
-        let step = |count: usize, what: &str| (count > 0).then(|| format!("{} to {what}", counted(count, "object")));
-        let steps = [(self.record, "record"), (self.wait, "wait for"), (self.read, "read")];
-        steps.into_iter().filter_map(|(count, what)| step(count, what)).collect()
+        [(self.record, "record"), (self.wait, "wait for"), (self.read, "read")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{} to {what}", counted(count, "object")))
+            .collect()
     }
 }
 

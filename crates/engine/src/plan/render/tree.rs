@@ -73,6 +73,10 @@ impl Node {
         Self { sign: Sign::None, label: None, body: Body::Comment(text.into()), notes: Vec::new() }
     }
 
+    fn label_width(&self) -> usize {
+        self.label.as_ref().map_or(0, |label| label.chars().count())
+    }
+
     #[must_use]
     pub fn noted(mut self, notes: Vec<&'static str>) -> Self {
         self.notes = notes;
@@ -82,8 +86,7 @@ impl Node {
 
 /// Writes nodes, indented by four spaces for each level of `depth`, with the values of neighbors aligned.
 pub fn write(nodes: &[Node], depth: usize, text: &mut Text) {
-    let width = |node: &Node| node.label.as_ref().map_or(0, |label| label.chars().count());
-    let widest = nodes.iter().map(width).filter(|width| *width <= MAX_PADDING).max().unwrap_or(0);
+    let widest = nodes.iter().map(Node::label_width).filter(|width| *width <= MAX_PADDING).max().unwrap_or(0);
     let indent = "    ".repeat(depth);
     for node in nodes {
         if node == &Node::value(Sign::None, None, "") {
@@ -98,7 +101,7 @@ pub fn write(nodes: &[Node], depth: usize, text: &mut Text) {
         };
         text.put(' ');
         if let Some(label) = &node.label {
-            let padding = " ".repeat(widest.saturating_sub(width(node)));
+            let padding = " ".repeat(widest.saturating_sub(node.label_width()));
             text.put(label).put(padding).put(" = ");
         }
         match &node.body {

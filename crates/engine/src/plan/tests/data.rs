@@ -19,10 +19,10 @@ fn check_data(situation: &str, expected: Expect) {
     let text = fixture.plan_as_text();
     let calls = std::mem::take(&mut *fixture.driver_calls.lock().unwrap()).join(", ");
     let plan = fixture.plan();
-    let readings =
-        plan.readings.iter().map(|(address, reading)| format!("{address}={:?}", reading.value.get("output")));
+    let readings = plan.readings().map(|(address, reading)| format!("{address}={:?}", reading.value.get("output")));
     let readings: Vec<String> = readings.collect();
-    let read: Vec<String> = plan.read.iter().map(ToString::to_string).collect();
+    let read = plan.objects.iter().filter(|(_, object)| object.is_read);
+    let read: Vec<String> = read.map(|(address, _)| address.to_string()).collect();
     expected.assert_eq(&format!(
         "calls: {calls}\n{text}\nreadings: {}\nread now: {}",
         readings.join(", "),
@@ -226,20 +226,25 @@ fn a_removed_data_source_blocks_its_dependents() {
 fn a_reading_with_a_sensitive_argument_is_sensitive() {
     let fixture = Fixture::parse("want data.site input=1 secret=hush");
     let plan = fixture.plan();
-    let reading = &plan.readings[&Address::data("site")];
+    let reading = plan.objects[&Address::data("site")].reading.as_ref().unwrap();
     assert!(reading.value.to_public_json().to_string().contains("sensitive"), "{:?}", reading.value);
     assert!(!format!("{}", reading.value.to_public_json()).contains("hush"));
 }
 
 fn instance_with_dependencies(name: &str, on: &[&str]) -> Instance {
-    let reference = |target: &&str| Reference {
-        target: target.parse().unwrap(),
-        at: Path::default(),
-        explicit: true,
-        selector: None,
-        segments: Arc::default(),
-    };
-    Instance { references: on.iter().map(reference).collect(), ..instance(name.parse().unwrap()) }
+    Instance {
+        references: on
+            .iter()
+            .map(|target| Reference {
+                target: target.parse().unwrap(),
+                at: Path::default(),
+                explicit: true,
+                selector: None,
+                segments: Arc::default(),
+            })
+            .collect(),
+        ..instance(name.parse().unwrap())
+    }
 }
 
 #[test]

@@ -441,10 +441,10 @@ impl Fixture {
 
     pub fn plan_as_text(&self) -> String {
         let plan = self.plan();
-        let mut lines: Vec<String> = plan.changes.iter().map(line).collect();
+        let mut lines: Vec<String> = plan.changes().map(line).collect();
         for problem in &plan.diagnostics {
             let severity = if problem.severity == Severity::Error { "error" } else { "warning" };
-            let blocked = plan.changes.iter().any(|change| change.message == problem.message());
+            let blocked = plan.changes().any(|change| change.message == problem.message());
             let place = problem.address.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
             let message = if blocked { String::new() } else { format!(": {}", problem.message()) };
             lines.push(format!("{severity} {place} {}{message}", problem.reason));
@@ -549,8 +549,7 @@ fn resolve(value: &Value, scope: &dyn Scope, at: &Path) -> Result<Value, Diagnos
 
 impl Types for Fixture {
     fn schema(&self, type_name: &str, _: Option<&Provider>) -> Option<Arc<Schema>> {
-        let schema = || self.schema.get_or_init(|| Arc::new(schema())).clone();
-        matches!(type_name, "thing" | "named").then(schema)
+        matches!(type_name, "thing" | "named").then(|| self.schema.get_or_init(|| Arc::new(schema())).clone())
     }
 
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {

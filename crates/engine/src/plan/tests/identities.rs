@@ -203,11 +203,40 @@ fn two_objects_cannot_exchange_their_names() {
          want b type=named name=n1
          have b type=named name=n2",
         expect![[r#"
-            a Blocked IdentityConflict: the object is already managed by `b` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- b
-            b Blocked IdentityConflict: the object is already managed by `a` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- a
-            error a IdentityConflict
-            error b IdentityConflict"#]],
+            a Blocked NameCycle: `a` takes the name of `b`, and `b` that of `a`, so none of these names becomes free (hint: give `a` a third name first, and its new name when the others have theirs) <- b
+            b Blocked NameCycle: `b` takes the name of `a`, and `a` that of `b`, so none of these names becomes free (hint: give `b` a third name first, and its new name when the others have theirs) <- a
+            error a NameCycle
+            error b NameCycle"#]],
     );
+}
+
+#[test]
+fn objects_that_exchange_their_names_in_a_circle_name_all_of_it() {
+    let circle = "
+        want a type=named name=n2
+        have a type=named name=n1
+        want b type=named name=n3
+        have b type=named name=n2
+        want c type=named name=n1
+        have c type=named name=n3";
+    let text = |more: &str| Fixture::parse(&format!("{circle}\n{more}")).plan_as_text();
+    // Also if the driver refuses the new objects.
+    let refused = "actual a refused=removed:n2\nactual b refused=removed:n3\nactual c refused=removed:n1";
+    for more in ["", refused] {
+        let text = text(more);
+        let first = "c Blocked NameCycle: `c` takes the name of `a`, `a` that of `b`, and `b` that of `c`, so none of these \
+                     names becomes free (hint: give `c` a third name first, and its new name when the others have theirs) <- a";
+        assert!(text.contains(first), "{text}");
+        assert_eq!(text.matches("Blocked NameCycle").count(), 3, "{text}");
+    }
+    let other = text("want d type=named name=n1\nwant e type=named name=n9\nhave e type=named name=n8");
+    assert_eq!(other.matches("Blocked NameCycle").count(), 3, "{other}");
+    assert!(other.contains("d Blocked IdentityConflict: the object is already managed by `a`"), "{other}");
+    assert!(other.contains("e Replace"), "{other}");
+    // A third name opens the circle.
+    let opened =
+        Fixture::parse(&circle.replace("want c type=named name=n1", "want c type=named name=n4")).plan_as_text();
+    assert!(opened.contains("c Replace") && !opened.contains("NameCycle"), "{opened}");
 }
 
 #[test]

@@ -27,13 +27,12 @@ const SITUATION: &str = "
 /// The text as the command line prints it, without colors in the problems.
 fn text(plan: &Plan, color: bool) -> String {
     let mut text = Text::new(color);
-    write_legend(&plan.changes, &mut text);
-    plan.changes
-        .iter()
+    write_legend(plan.changes(), &mut text);
+    plan.changes()
         .filter(|change| is_shown(change))
         .for_each(|change| write_change(change, Detail::default(), &mut text));
-    text.put(Counts::of(&plan.changes, &plan.diagnostics)).end_line();
-    for problem in problems::collect(&plan.changes, &plan.diagnostics) {
+    text.put(Counts::of(plan.changes(), &plan.diagnostics)).end_line();
+    for problem in problems::collect(plan.changes(), &plan.diagnostics) {
         text.put(&problem.diagnostic).end_line();
         write_concerned(&problem, &mut text);
     }
@@ -320,14 +319,14 @@ fn neither_text_nor_json_shows_a_sensitive_value() {
 fn the_headline_counts_imports() {
     let headline = |situation: &str| {
         let plan = Fixture::parse(situation).plan();
-        Counts::of(&plan.changes, &plan.diagnostics).to_string()
+        Counts::of(plan.changes(), &plan.diagnostics).to_string()
     };
     assert_eq!(
         headline("want a input=1 import=X\nwant b input=1"),
         "Plan: 1 to import, 1 to create, 0 to update, 0 to replace, 0 to destroy."
     );
     let plan = Fixture::parse("want a input=1 import=X").plan();
-    let import = Counts::of(&plan.changes, &plan.diagnostics);
+    let import = Counts::of(plan.changes(), &plan.diagnostics);
     assert_eq!(import.to_string(), "Plan: 1 to import, 0 to create, 0 to update, 0 to replace, 0 to destroy.");
     assert_eq!(import.changes, 1, "as in OpenTofu, a plan that only imports is not empty");
     assert_eq!(headline("want a input=1\nhave a input=1 matching"), "No changes: every object is up to date.");

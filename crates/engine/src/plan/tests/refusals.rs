@@ -35,8 +35,10 @@ fn an_object_is_not_destroyed_for_one_that_is_refused() {
 
 #[test]
 fn a_change_of_a_dependency_may_resolve_a_refusal() {
-    let situation = |b: &str| format!("want a force=2 after=c\nhave a force=1\nactual a refused\nwant c after=b\n{b}");
-    let text = |b: &str| Fixture::parse(&situation(b)).plan_as_text();
+    let text = |b: &str| {
+        let head = "want a force=2 after=c\nhave a force=1\nactual a refused\nwant c after=b";
+        Fixture::parse(&format!("{head}\n{b}")).plan_as_text()
+    };
     assert!(text("want b input=1").contains("a Replace"), "it is created");
     assert!(text("want b input=1\nhave b input=2\nhave c").contains("a Replace"), "it is updated");
     assert!(text("want b input=1\nhave b input=1\nhave c").contains("a Blocked"), "nothing changes");
@@ -47,7 +49,9 @@ fn a_step_of_another_object_may_resolve_a_refusal() {
     let plan = |more: &str| {
         Fixture::parse(&format!("want a type=named force=2 name=n\nhave a type=named force=1 name=n\n{more}")).plan()
     };
-    let remedies = |more: &str| plan(more).remedies.values().flatten().map(ToString::to_string).collect::<Vec<_>>();
+    let remedies = |more: &str| {
+        plan(more).objects.values().flat_map(|object| &object.remedies).map(ToString::to_string).collect::<Vec<_>>()
+    };
     let applied = "actual a refused=applied:ns\n";
     assert_eq!(remedies(&format!("{applied}want b type=named input=ns")), ["b"]);
     assert!(remedies(&format!("{applied}want b type=named input=other")).is_empty());
@@ -60,6 +64,9 @@ fn a_step_of_another_object_may_resolve_a_refusal() {
         remedies(&format!("{removed}{renamed}\nactual b refused=removed:n")).is_empty(),
         "both wait for each other"
     );
+    let chain = "want c type=named name=older\nhave c type=named name=new\nactual b refused=removed:new";
+    assert!(remedies(&format!("{removed}{renamed}\n{chain}")) == ["b", "c"], "each waits for the next one");
+    assert!(remedies(&format!("{removed}{renamed}\n{chain}\nactual c refused=removed:none")).is_empty());
     assert!(remedies(&format!("{removed}have b type=named name=old skip")).is_empty(), "it is kept");
     assert!(remedies(&format!("{removed}want b type=named name=old\nhave b type=named name=old")).is_empty());
 }

@@ -8,7 +8,7 @@ use crate::plan::{DriverRequest, DriverResponse, Plan, Planner};
 use model::*;
 
 /// A fixture with `count` objects. `targets` returns the indexes of the objects that an object references.
-pub(super) fn many(count: usize, targets: impl Fn(usize) -> Vec<usize>, recorded: bool) -> Fixture {
+pub fn many(count: usize, targets: impl Fn(usize) -> Vec<usize>, recorded: bool) -> Fixture {
     let mut fixture = Fixture::default();
     fixture.options.destroy_orphans = true;
     let name = |at: usize| Address::single(format!("object-{at:06}"));
@@ -43,7 +43,7 @@ pub(super) fn many(count: usize, targets: impl Fn(usize) -> Vec<usize>, recorded
 }
 
 /// Plans with a minimal driver.
-pub(super) fn plan(fixture: &Fixture) -> Plan {
+pub fn plan(fixture: &Fixture) -> Plan {
     let mut planner = Planner::with_evaluator(&fixture.config, &fixture.recorded, &fixture.options, fixture, fixture);
     loop {
         let asks = planner.ready_calls();
@@ -77,8 +77,8 @@ pub(super) fn plan(fixture: &Fixture) -> Plan {
 fn a_long_chain_of_new_objects_is_planned() {
     let fixture = many(20_000, |at| at.checked_sub(1).into_iter().collect(), false);
     let plan = plan(&fixture);
-    assert!(plan.changes.iter().all(|change| change.action == Action::Create));
-    assert_eq!(plan.prepared.len(), 20_000);
+    assert!(plan.changes().all(|change| change.action == Action::Create));
+    assert_eq!(plan.objects.values().filter(|object| object.prepared.is_some()).count(), 20_000);
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn a_long_create_before_destroy_chain_is_shortened_in_the_plan() {
     let last = fixture.config.instances.values_mut().next_back().unwrap();
     Arc::make_mut(last).create_before_destroy = Some(true);
     let plan = plan(&fixture);
-    assert!(plan.changes.iter().all(|change| change.action == Action::Record));
-    let first = plan.lifecycle.values().next().unwrap();
+    assert!(plan.changes().all(|change| change.action == Action::Record));
+    let first = plan.objects.values().next().unwrap().lifecycle.as_ref().unwrap();
     assert_eq!(first.forced_by.len(), 16);
     assert_eq!(first.forced_by.last().map(ToString::to_string).as_deref(), Some("object-019999"));
 }
@@ -100,5 +100,5 @@ fn dependencies_of_a_blocked_object_are_held_along_a_long_chain() {
     let last = fixture.config.instances.values_mut().next_back().unwrap();
     Arc::make_mut(last).prevent_destroy = true;
     let plan = plan(&fixture);
-    assert!(plan.changes.iter().all(|change| change.action == Action::Blocked));
+    assert!(plan.changes().all(|change| change.action == Action::Blocked));
 }

@@ -304,7 +304,7 @@ fn an_object_that_was_only_observed_is_not_replaced_by_the_plan_that_begins_to_m
     );
     // The plan that holds it does not record that the manifest no longer keeps it: the next one must hold it too.
     let plan = Fixture::parse(&format!("want a input=1 force=2\n{observed}\noption cluster")).plan();
-    assert!(plan.prepared.is_empty());
+    assert!(plan.objects.values().all(|object| object.prepared.is_none()));
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn no_message_and_no_path_has_a_key_of_a_sensitive_value() {
          have kept force={\"key\":2} uses=s
          actual kept deep-path";
     let plan = Fixture::parse(situation).plan();
-    let of = |name: &str| plan.changes.iter().find(|change| &*change.address.name == name).unwrap();
+    let of = |name: &str| plan.change(&Address::single(name)).unwrap();
     assert_eq!(of("drifted").drift, Some(Drift::Changed(vec![Path::of(&["input"])])));
     assert_eq!(of("replaced").replace_paths, [Path::of(&["force"])]);
     let kept = &of("kept").message;

@@ -17,7 +17,7 @@ struct Open {
 }
 
 /// Returns the expressions of a template. `end` is the range of its end.
-pub(super) fn assemble(parts: Vec<Part>, end: Range, diagnostics: &mut Vec<Diagnostic>) -> Vec<Expr> {
+pub fn assemble(parts: Vec<Part>, end: Range, diagnostics: &mut Vec<Diagnostic>) -> Vec<Expr> {
     let mut open: Vec<Open> = Vec::new();
     let mut exprs: Vec<Expr> = Vec::new();
     for part in parts {
@@ -37,8 +37,8 @@ pub(super) fn assemble(parts: Vec<Part>, end: Range, diagnostics: &mut Vec<Diagn
             },
             PartKind::EndIf | PartKind::EndFor => {
                 let name = if matches!(part.kind, PartKind::EndIf) { "endif" } else { "endfor" };
-                let opens = |open: &Open| matches!(open.part.kind, PartKind::If(_)) == (name == "endif");
-                let Some(opened) = open.pop_if(|open| opens(open)) else {
+                let opened = open.pop_if(|open| matches!(open.part.kind, PartKind::If(_)) == (name == "endif"));
+                let Some(opened) = opened else {
                     return unbalanced(name, range, diagnostics);
                 };
                 let (before, expr) = close(opened, std::mem::take(&mut exprs), range);

@@ -2,13 +2,13 @@
 
 /// The code of a symbol, with its first bit lowest.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Code {
+pub struct Code {
     pub bits: u16,
     pub length: u8,
 }
 
 /// Codes for symbols by how often they occur; symbols that do not occur have none.
-pub(super) fn codes(frequencies: &[u32], limit: usize) -> Vec<Code> {
+pub fn codes(frequencies: &[u32], limit: usize) -> Vec<Code> {
     let mut codes = vec![Code::default(); frequencies.len()];
     let mut symbols: Vec<usize> = (0..frequencies.len()).filter(|symbol| frequencies[*symbol] > 0).collect();
     if symbols.len() <= 2 {
@@ -24,10 +24,10 @@ pub(super) fn codes(frequencies: &[u32], limit: usize) -> Vec<Code> {
     for length in 1..=limit as u8 {
         bits <<= 1;
         // Codes of one length are in the order of the symbols.
-        let mut own: Vec<usize> =
-            symbols.iter().zip(&lengths).filter(|(_, own)| **own == length).map(|(symbol, _)| *symbol).collect();
-        own.sort_unstable();
-        for symbol in own {
+        let coded = symbols.iter().zip(&lengths).filter(|(_, coded)| **coded == length);
+        let mut coded: Vec<usize> = coded.map(|(symbol, _)| *symbol).collect();
+        coded.sort_unstable();
+        for symbol in coded {
             codes[symbol] = Code { bits: bits.reverse_bits() >> (16 - length), length };
             bits += 1;
         }

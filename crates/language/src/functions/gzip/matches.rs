@@ -58,11 +58,11 @@ impl Chains<'_> {
         let mut place = Some(first);
         for _ in 0..TRIES {
             let Some(start) = place.filter(|start| *start >= least) else { break };
-            let own = self.common(start, at, most);
-            if own > length && (own > MIN_MATCH || at - start <= FAR) {
-                length = own;
-                best = Some((own, at - start));
-                if own >= NICE.min(most) {
+            let common = self.common(start, at, most);
+            if common > length && (common > MIN_MATCH || at - start <= FAR) {
+                length = common;
+                best = Some((common, at - start));
+                if common >= NICE.min(most) {
                     break;
                 }
             }
@@ -81,7 +81,7 @@ impl Chains<'_> {
 }
 
 /// Gives the tokens of each block, and the part of the input that it stands for.
-pub(super) fn find(input: &[u8], write: &mut dyn FnMut(&[Token], &[u8])) {
+pub fn find(input: &[u8], write: &mut dyn FnMut(&[Token], &[u8])) {
     let mut chains = Chains { input, heads: vec![None; 1 << HASH_BITS], previous: vec![None; input.len()], base: 0 };
     let mut tokens = Vec::new();
     let (mut at, mut block_start) = (0, 0);

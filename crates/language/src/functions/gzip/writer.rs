@@ -63,7 +63,7 @@ fn distance_code(distance: usize) -> (usize, u64, u32) {
     (code, (distance & ((1 << extra) - 1)) as u64, extra)
 }
 
-pub(super) struct Writer<'a> {
+pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     bits: u64,
     count: u32,
@@ -110,19 +110,19 @@ impl<'a> Writer<'a> {
 
     pub fn block(&mut self, tokens: &[Token], input: &[u8]) {
         let (literals, distances) = frequencies(tokens);
-        let own = Tables { literals: codes(&literals, 15), distances: codes(&distances, 15) };
-        let lengths = CodeLengths::new(&own, used(&literals), used(&distances));
+        let tables = Tables { literals: codes(&literals, 15), distances: codes(&distances, 15) };
+        let lengths = CodeLengths::new(&tables, used(&literals), used(&distances));
         let fixed = fixed();
         let fixed_size = 3 + fixed.size(&literals, &distances);
-        let own_size = lengths.size() + own.size(&literals, &distances);
+        let tables_size = lengths.size() + tables.size(&literals, &distances);
         let extra = extra_bits(tokens);
         let stored = (input.len() <= MAX_STORED).then_some((input.len() + 5) * 8);
-        if stored.is_some_and(|stored| stored < own_size.min(fixed_size) + extra) {
+        if stored.is_some_and(|stored| stored < tables_size.min(fixed_size) + extra) {
             self.stored_header(input.len() as u16, false);
             self.out.extend_from_slice(input);
-        } else if own_size < fixed_size {
+        } else if tables_size < fixed_size {
             lengths.write(self);
-            self.tokens(tokens, &own);
+            self.tokens(tokens, &tables);
         } else {
             self.put(2, 3);
             self.tokens(tokens, &fixed);
@@ -167,11 +167,11 @@ fn frequencies(tokens: &[Token]) -> (Vec<u32>, Vec<u32>) {
 }
 
 fn extra_bits(tokens: &[Token]) -> usize {
-    let extra = |token: &Token| match *token {
+    let bits = tokens.iter().map(|token| match *token {
         Token::Literal(_) => 0,
-        Token::Match { length, distance } => length_code(length).2 + distance_code(distance).2,
-    };
-    tokens.iter().map(|token| extra(token) as usize).sum()
+        Token::Match { length, distance } => (length_code(length).2 + distance_code(distance).2) as usize,
+    });
+    bits.sum()
 }
 
 /// The number of symbols up to the last one that occurs.
@@ -180,17 +180,21 @@ fn used(frequencies: &[u32]) -> usize {
 }
 
 fn fixed() -> Tables {
-    let code = |bits: u16, length: u8| Code { bits: bits.reverse_bits() >> (16 - length), length };
-    let literal = |symbol: u16| match symbol {
-        0..144 => code(symbol + 48, 8),
-        144..256 => code(symbol + 256, 9),
-        256..280 => code(symbol - 256, 7),
-        _ => code(symbol - 88, 8),
-    };
+    let literals = (0..LITERALS as u16).map(|symbol| match symbol {
+        0..144 => reversed(symbol + 48, 8),
+        144..256 => reversed(symbol + 256, 9),
+        256..280 => reversed(symbol - 256, 7),
+        _ => reversed(symbol - 88, 8),
+    });
     Tables {
-        literals: (0..LITERALS as u16).map(literal).collect(),
-        distances: (0..DISTANCES as u16).map(|symbol| code(symbol, 5)).collect(),
+        literals: literals.collect(),
+        distances: (0..DISTANCES as u16).map(|symbol| reversed(symbol, 5)).collect(),
     }
+}
+
+/// A code whose bits are given in the order in which a reader compares them.
+fn reversed(bits: u16, length: u8) -> Code {
+    Code { bits: bits.reverse_bits() >> (16 - length), length }
 }
 
 fn size(codes: &[Code], frequencies: &[u32]) -> usize {

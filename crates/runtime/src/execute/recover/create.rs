@@ -25,7 +25,7 @@ fn create_request(planned: &PlannedObject) -> ApplyRequest {
 }
 
 impl Attempt<'_> {
-    pub(super) async fn repeat_create(&self, finder: &dyn FindCreated) -> Recovery {
+    pub async fn repeat_create(&self, finder: &dyn FindCreated) -> Recovery {
         let Some(planned) = &self.intent.planned else {
             return self.retry_later(&Failure::internal("the intent of the create holds no plan"));
         };
@@ -48,7 +48,7 @@ impl Attempt<'_> {
         }
     }
 
-    pub(super) async fn find_created(&self, finder: &dyn FindCreated) -> Recovery {
+    pub async fn find_created(&self, finder: &dyn FindCreated) -> Recovery {
         let Some(planned) = &self.intent.planned else {
             return self.retry_later(&Failure::internal("the intent of the create holds no plan"));
         };
@@ -60,11 +60,7 @@ impl Attempt<'_> {
         }
     }
 
-    pub(super) async fn search_created(
-        &self,
-        searcher: &dyn SearchCreated,
-        import: Option<&ImportRequest>,
-    ) -> Recovery {
+    pub async fn search_created(&self, searcher: &dyn SearchCreated, import: Option<&ImportRequest>) -> Recovery {
         let Some(planned) = &self.intent.planned else { return self.ask_user(None) };
         let context = self.context(&planned.recorded, self.timeouts().read);
         match searcher.search_created(&context, &create_request(planned), import).await {
@@ -92,7 +88,7 @@ impl Attempt<'_> {
 
     /// Blocks the object until the user says whether it exists. `found` is what a search found; it is repeated, because a
     /// service that is not available now can answer later.
-    pub(super) fn ask_user(&self, found: Option<String>) -> Recovery {
+    pub fn ask_user(&self, found: Option<String>) -> Recovery {
         let found = found.map(|found| (format!("; {found}"), after(self.engine.clock.now(), SEARCH_RETRY_DELAY)));
         let (found, again) = found.unzip();
         let found = found.unwrap_or_default();
@@ -109,7 +105,7 @@ impl Attempt<'_> {
         Recovery::Blocked(ObjectBlock { reason: Reason::CreateOutcomeUnknown, message }, again)
     }
 
-    pub(super) async fn import_created(&self, import: &ImportRequest) -> Recovery {
+    pub async fn import_created(&self, import: &ImportRequest) -> Recovery {
         let Some(planned) = &self.intent.planned else { return self.ask_user(None) };
         let context = self.context(&planned.recorded, self.timeouts().read);
         match self.driver.import(&context, import).await {

@@ -1,6 +1,7 @@
 //! A graph that is being executed, with its plan and configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use petgraph::graph::NodeIndex;
@@ -8,24 +9,15 @@ use petgraph::graph::NodeIndex;
 use super::{Adoption, KnownValues};
 use crate::execute::step::{StepInput, StepScope};
 use engine::graph::{Outcome, Walk, WalkUpdate};
-use engine::load::{Config, Instance};
-use engine::plan::{Plan, PreparedStep, trigger};
+use engine::load::Instance;
+use engine::plan::{PreparedStep, trigger};
 use model::{
-    Address, Cause, Change, ChangeApproval, DeposedKey, Drift, Operation, Path, ProviderUse, Recorded, RecordedObject,
-    ReplaceOrder, Revision, Step, Value, visible,
+    Address, Cause, Change, Drift, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
+    Step, Value, visible,
 };
 
-pub(super) struct Batch {
-    pub scope: BTreeSet<Address>,
-    config: Arc<Config>,
-    /// The changes of current and of deposed objects, in the order of [`key`]. A list, because most graphs are small, and
-    /// a tree node has space for eleven changes.
-    changes: Vec<Change>,
-    prepared: BTreeMap<Address, Arc<PreparedStep>>,
-    namespace: Value,
-    desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
-    components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
-    approvals: BTreeMap<Address, ChangeApproval>,
+pub struct Batch {
+    adoption: Arc<Adoption>,
     walk: Walk,
     /// Steps that were running at the time of planning.
     running: Vec<NodeIndex>,
@@ -33,6 +25,8 @@ pub(super) struct Batch {
     waiting: Vec<NodeIndex>,
     /// Objects whose create, update or record step has not ended.
     pending: BTreeSet<Address>,
+    /// What will identify the new objects, as hashes, if the driver knows it.
+    identities: BTreeMap<Address, u64>,
     /// Values of families whose instances have all ended, cached so that a thousand instances that reference a family
     /// of a thousand do not build it a thousand times.
     families: BTreeMap<Arc<str>, Value>,
@@ -42,36 +36,35 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Starts a walk. Returns the nodes that are ready.
-    pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
-        let Adoption { scope, config, plan, graph, namespace, desired_digests, components, .. } = adoption;
-        let Plan { mut changes, prepared, approvals, .. } = plan;
-        changes.sort_by(|one, other| key(one).cmp(&key(other)));
-        let mut walk = Walk::new(Arc::new(graph));
+    pub fn start(adoption: Arc<Adoption>) -> (Self, Vec<NodeIndex>) {
+        let graph = &adoption.graph;
+        let mut walk = Walk::new(Arc::clone(graph));
         let ready = walk.start();
-        let graph = Arc::clone(walk.graph());
-        let follows = |step: &Step| prepared.get(&step.address).is_some_and(|prepared| prepared.record_only);
-        let steps = graph.nodes().map(|node| graph.step(node));
-        let makes = steps.filter(|step| !step.operation.removes() && !follows(step));
-        let coming = makes.map(|step| step.address.clone()).collect();
         let (running, mut waiting): (Vec<_>, Vec<_>) = graph.nodes().partition(|node| graph.is_running(*node));
         waiting.sort_by_key(|node| graph.step(*node));
-        let batch = Self {
-            scope,
-            config,
-            changes,
-            prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
-            namespace,
-            desired_digests,
-            components,
-            approvals,
-            running,
-            waiting,
-            walk,
-            pending: coming,
-            families: BTreeMap::new(),
-            outdated: BTreeSet::new(),
-        };
+        let (pending, families, outdated) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        let identities = adoption.plan.objects.iter().filter_map(|(address, planned)| {
+            let identity = planned.prepared.as_ref()?.identity.as_ref()?;
+            let mut hasher = DefaultHasher::new();
+            (&planned.change.as_ref()?.type_name, identity.to_json().to_string()).hash(&mut hasher);
+            Some((address.clone(), hasher.finish()))
+        });
+        let identities = identities.collect();
+        let mut batch = Self { adoption, walk, running, waiting, pending, identities, families, outdated };
+        let graph = batch.walk.graph();
+        let steps = graph.nodes().map(|node| graph.step(node));
+        let makes = steps.filter(|step| !step.operation.removes() && !batch.is_record_only(step));
+        batch.pending = makes.map(|step| step.address.clone()).collect();
         (batch, ready)
+    }
+
+    /// The objects of the plan.
+    pub fn scope(&self) -> &BTreeSet<Address> {
+        &self.adoption.scope
+    }
+
+    fn prepared(&self, step: &Step) -> Option<&Arc<PreparedStep>> {
+        self.adoption.plan.prepared(&step.address)
     }
 
     /// The step as a plan that is computed while it runs identifies it: once the new object of a create-before-destroy
@@ -79,7 +72,7 @@ impl Batch {
     pub fn planning_step(&self, step: &Step) -> Step {
         let is_late = step.operation.removes()
             && self.change(step).is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
-        match self.prepared.get(&step.address).filter(|_| is_late && step.deposed.is_none()) {
+        match self.prepared(step).filter(|_| is_late && step.deposed.is_none()) {
             Some(prepared) => Step { deposed: Some(prepared.deposed_key), replaces: false, ..step.clone() },
             None => step.clone(),
         }
@@ -97,7 +90,7 @@ impl Batch {
 
     /// The digest of the desired state that the step was planned for.
     pub fn desired_digest(&self, step: &Step) -> Option<u64> {
-        self.desired_digests.get(&step.address.name).copied()
+        self.adoption.desired_digests.get(&step.address.name).copied()
     }
 
     pub fn step(&self, node: NodeIndex) -> &Step {
@@ -129,8 +122,8 @@ impl Batch {
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
         // Steps are ordered by address first.
         let start = self.waiting.partition_point(|node| self.step(*node).address < *address);
-        let own = self.waiting[start..].iter().take_while(|node| self.step(**node).address == *address);
-        let first = own.map(|node| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
+        let nodes = self.waiting[start..].iter().take_while(|node| self.step(**node).address == *address);
+        let first = nodes.map(|node| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
         first.unwrap_or_default().into_iter().map(|node| self.step(node).clone()).collect()
     }
 
@@ -138,15 +131,29 @@ impl Batch {
         self.change(step).map_or("", |change| change.type_name.as_ref())
     }
 
+    /// The hash of what will identify the object that a step makes, or for which it destroys another one, if the driver knows
+    /// it.
+    pub fn identity(&self, step: &Step) -> Option<u64> {
+        let takes = step.operation == Operation::Create || (step.operation == Operation::Destroy && step.replaces);
+        self.identities.get(&step.address).copied().filter(|_| takes)
+    }
+
+    /// Whether a new object with this identity comes later.
+    pub fn takes(&self, address: &Address, identity: u64) -> bool {
+        self.pending.contains(address) && self.identities.get(address) == Some(&identity)
+    }
+
     /// The provider and configuration that a step calls, as far as known.
     pub fn provider<'a>(&'a self, step: &Step, records: &'a Recorded) -> Option<&'a ProviderUse> {
-        let record = || records.get(&step.address).map(|stored| &stored.record);
-        let used = match (step.operation.removes(), step.deposed) {
-            (false, _) => self.prepared.get(&step.address)?.recorded.provider.as_ref(),
-            (true, Some(key)) => record()?.deposed.get(&key)?.provider.as_ref(),
-            (true, None) => record()?.current.as_ref()?.provider.as_ref(),
+        if !step.operation.removes() {
+            return self.prepared(step)?.recorded.provider.as_deref();
+        }
+        let record = &records.get(&step.address)?.record;
+        let object = match step.deposed {
+            Some(key) => record.deposed.get(&key)?,
+            None => record.current.as_ref()?,
         };
-        used.map(AsRef::as_ref)
+        object.provider.as_deref()
     }
 
     /// Whether a quota can delay the step: a create, an update, or the first step of a replacement. The other step of a
@@ -165,7 +172,7 @@ impl Batch {
 
     /// Whether a step only writes the record, so that no other step needs its result.
     pub fn is_record_only(&self, step: &Step) -> bool {
-        !step.operation.removes() && self.prepared.get(&step.address).is_some_and(|prepared| prepared.record_only)
+        !step.operation.removes() && self.prepared(step).is_some_and(|prepared| prepared.record_only)
     }
 
     /// The drift that the plan of the step only reports.
@@ -174,12 +181,7 @@ impl Batch {
     }
 
     fn change(&self, step: &Step) -> Option<&Change> {
-        self.change_of(&step.address, step.deposed)
-    }
-
-    fn change_of(&self, address: &Address, deposed: Option<DeposedKey>) -> Option<&Change> {
-        let at = self.changes.binary_search_by(|change| key(change).cmp(&(address, deposed)));
-        at.ok().map(|at| &self.changes[at])
+        self.adoption.plan.objects.get(&step.address)?.changes().find(|change| change.deposed == step.deposed)
     }
 
     /// The planned value of the object and its planned record, as far as known.
@@ -189,34 +191,35 @@ impl Batch {
         }
         let planned = self.change(step).and_then(|change| change.after.clone());
         // Read steps record nothing.
-        let prepared = self.prepared.get(&step.address).filter(|_| step.operation != Operation::Read);
+        let prepared = self.prepared(step).filter(|_| step.operation != Operation::Read);
         let recorded = prepared.map(|prepared| Arc::new(prepared.recorded.clone()));
         (planned, recorded)
     }
 
     /// The input of the step, from the current records and readings.
     pub fn input(&mut self, step: &Step, known: &KnownValues<'_>) -> StepInput {
-        let instance = super::instance(&self.config, &step.address).cloned();
+        let instance = self.adoption.config.instances.get(&step.address).cloned();
         let scope = instance.as_ref().map(|instance| self.scope_of(instance, known)).unwrap_or_default();
         let change = self.change(step);
         let generation = instance.as_ref().map_or(0, |instance| instance.generation);
         let attributes = change.map(|change| changed_attributes(step, change)).unwrap_or_default();
         // The destroy of an object that was deposed earlier needs no approval.
-        let approval = self.approvals.get(&step.address).filter(|_| step.deposed.is_none());
+        let planned = self.adoption.plan.objects.get(&step.address).filter(|_| step.deposed.is_none());
+        let approval = planned.and_then(|planned| planned.approval.as_ref());
         let because = change.and_then(|change| change.because.as_ref()).map(ToString::to_string);
         StepInput {
             cause: Cause::new(because.as_deref(), &attributes, generation, step.replaces).approved(approval),
             approved_object: approval.and_then(|approval| approval.new_object.clone()),
-            namespace: Arc::clone(&self.config.namespace),
+            namespace: Arc::clone(&self.adoption.config.namespace),
             step: step.clone(),
             type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),
             order: change.and_then(|change| change.order),
             instance,
             stored: known.records.get(&step.address).cloned(),
-            prepared: self.prepared.get(&step.address).cloned(),
+            prepared: self.prepared(step).cloned(),
             scope,
             desired_digest: self.desired_digest(step),
-            component: self.components.get(&step.address.name).unwrap_or(&step.address.name).clone(),
+            component: self.adoption.components.get(&step.address.name).unwrap_or(&step.address.name).clone(),
         }
     }
 
@@ -225,50 +228,47 @@ impl Batch {
     fn scope_of(&mut self, instance: &Instance, known: &KnownValues<'_>) -> StepScope {
         let mut objects = BTreeMap::new();
         for target in instance.references.iter().map(|reference| &reference.target) {
-            let is_family =
-                !self.config.instances.contains_key(target) && self.config.families.contains_key(&target.name);
+            let config = &self.adoption.config;
+            let is_family = !config.instances.contains_key(target) && config.families.contains_key(&target.name);
             let value = if is_family { self.family(&target.name, known) } else { self.value(target, known) };
             objects.extend(value.map(|value| (target.as_reference(), value)));
         }
         let triggers = trigger::targets(instance);
         let revisions = triggers.map(|target| (target.clone(), self.revisions(target, known.records)));
-        StepScope { objects, revisions: revisions.collect(), namespace: self.namespace.clone() }
+        StepScope { objects, revisions: revisions.collect(), namespace: self.adoption.namespace.clone() }
     }
 
     /// The recorded objects that a reference resolves to, with their revisions.
     fn revisions(&self, target: &Address, records: &Recorded) -> Vec<(Address, Revision)> {
         let recorded =
             |address: &Address| Some((address.clone(), records.get(address)?.record.current.as_ref()?.revision));
-        match self.config.instances.contains_key(target) {
+        let config = &self.adoption.config;
+        match config.instances.contains_key(target) {
             true => recorded(target).into_iter().collect(),
-            false => self.config.instance_addresses(&target.name).filter_map(recorded).collect(),
+            false => config.instance_addresses(&target.name).filter_map(recorded).collect(),
         }
     }
 
     fn value(&self, address: &Address, known: &KnownValues<'_>) -> Option<Value> {
         if self.pending.contains(address) {
-            return Some(self.change_of(address, None)?.after.clone().unwrap_or(Value::Unknown));
+            return Some(self.adoption.plan.change(address)?.after.clone().unwrap_or(Value::Unknown));
         }
         known.value(address)
     }
 
-    fn family(&mut self, name: &Arc<str>, all: &KnownValues<'_>) -> Option<Value> {
-        if let Some(known) = self.families.get(name) {
-            return Some(known.clone());
+    fn family(&mut self, name: &Arc<str>, known: &KnownValues<'_>) -> Option<Value> {
+        if let Some(value) = self.families.get(name) {
+            return Some(value.clone());
         }
-        let members: Vec<&Address> = self.config.instance_addresses(name).collect();
-        let values = members.iter().map(|member| (member.key.clone(), self.value(member, all)));
-        let value = self.config.families.get(name)?.value(values);
+        let config = &self.adoption.config;
+        let members: Vec<&Address> = config.instance_addresses(name).collect();
+        let values = members.iter().map(|member| (member.key.clone(), self.value(member, known)));
+        let value = config.families.get(name)?.value(values);
         if !members.iter().any(|member| self.pending.contains(*member)) {
             self.families.insert(name.clone(), value.clone());
         }
         Some(value)
     }
-}
-
-/// The object of a change: the current one of an address, or a deposed one.
-fn key(change: &Change) -> (&Address, Option<DeposedKey>) {
-    (&change.address, change.deposed)
 }
 
 /// The attributes that an update changes, or that force a replacement.

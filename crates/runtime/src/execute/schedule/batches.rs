@@ -8,7 +8,7 @@ use super::batch::Batch;
 use model::{Address, in_family};
 
 #[derive(Default)]
-pub(super) struct Batches {
+pub struct Batches {
     all: BTreeMap<u64, Batch>,
     next: u64,
     /// The only batch that covers an object.
@@ -50,13 +50,13 @@ impl Batches {
     pub fn add(&mut self, batch: Batch) -> (u64, &Batch) {
         let id = self.next;
         self.next += 1;
-        self.of.extend(batch.scope.iter().map(|address| (address.clone(), id)));
+        self.of.extend(batch.scope().iter().map(|address| (address.clone(), id)));
         (id, self.all.entry(id).or_insert(batch))
     }
 
     pub fn remove(&mut self, id: u64) {
         let Some(batch) = self.all.remove(&id) else { return };
-        batch.scope.iter().for_each(|address| _ = self.of.remove(address));
+        batch.scope().iter().for_each(|address| _ = self.of.remove(address));
     }
 
     /// Removes the batches that cover any of these objects. Returns whether there were any.

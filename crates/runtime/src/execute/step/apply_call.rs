@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::execute::Engine;
 use crate::execute::engine::after;
@@ -83,8 +83,10 @@ fn time_limit_exceeded(record: &Record, limit: SignedDuration) -> Delay {
 /// has resolved the intent meanwhile, the record is not changed.
 async fn extend_deadline(engine: &Engine, before: Stored) -> Stored {
     let now = engine.clock.now();
-    let near = |deadline: Timestamp| deadline < after(now, EXTEND_BEFORE);
-    let Some(intent) = before.record.intent.as_ref().filter(|intent| near(intent.deadline)) else { return before };
+    let Some(intent) = before.record.intent.as_ref() else { return before };
+    if intent.deadline >= after(now, EXTEND_BEFORE) {
+        return before;
+    }
     let mut record = before.record.as_ref().clone();
     let mut moved = intent.clone();
     moved.deadline = after(now, EXTEND_BEFORE.saturating_mul(2));

@@ -7,14 +7,14 @@ use engine::plan::conditions::{self, ConditionOutcome};
 use model::{Diagnostics, Reason};
 
 /// Checks the preconditions, before anything is changed or destroyed.
-pub(super) fn before(task: &StepTask) -> Result<(), Failure> {
+pub fn before(task: &StepTask) -> Result<(), Failure> {
     let Some(instance) = checked_instance(task) else { return Ok(()) };
     into_result(task.evaluate(|| conditions::before(instance, &task.scope)))
 }
 
 /// Checks the preconditions before a destroy-before-create replacement destroys the old object. Conditions that read
 /// values which are known only after the destroy are checked later.
-pub(super) fn before_destroy(task: &StepTask) -> Result<(), Failure> {
+pub fn before_destroy(task: &StepTask) -> Result<(), Failure> {
     let Some(instance) = checked_instance(task) else { return Ok(()) };
     match task.evaluate(|| conditions::before(instance, &task.scope)) {
         ConditionOutcome::Holds | ConditionOutcome::Unknown => Ok(()),
@@ -23,7 +23,7 @@ pub(super) fn before_destroy(task: &StepTask) -> Result<(), Failure> {
 }
 
 /// Checks the postconditions after a step. The object is already recorded and stays as it is.
-pub(super) fn after(task: &StepTask, effect: RecordEffect) -> Result<RecordEffect, StepError> {
+pub fn after(task: &StepTask, effect: RecordEffect) -> Result<RecordEffect, StepError> {
     let Some(instance) = checked_instance(task).filter(|_| !task.step.operation.removes()) else { return Ok(effect) };
     if instance.postconditions.is_empty() {
         return Ok(effect);

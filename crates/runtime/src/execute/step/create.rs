@@ -19,7 +19,7 @@ use model::{
 
 /// Creates an object. All inputs of the new object are known before the old one is given up: a create-before-destroy
 /// replacement deposes the old object in the same write that records the intent, immediately before the call.
-pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
+pub async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     let is_pending = task.stored.as_ref().is_some_and(|stored| stored.record.replacement_pending);
     let created = create(task).await;
     created.map_err(|error| match is_pending {
@@ -54,11 +54,11 @@ async fn create(task: &StepTask) -> Result<RecordEffect, StepError> {
 
     let context = task.context(&prepared.recorded, timeout, before.record.intent.as_deref());
     let request = ApplyRequest { prior: None, config: last.config, planned: Some(last.planned), private: last.private };
-    let called = apply(&task.engine, &before, driver.as_ref(), &context, request).await;
-    let ApplyResult { response, before } = called;
+    let ApplyResult { response, before } = apply(&task.engine, &before, driver.as_ref(), &context, request).await;
+    let instance = task.instance.as_deref();
     // The hooks run under the same intent.
-    let keeps_open = |intent| hooks::keep_intent_open(task, intent, timeout);
-    record_create_result(&task.engine, &before, response, task.instance.as_deref(), Some(&keeps_open)).await
+    let keep_open: KeepOpen<'_> = &|intent| hooks::keep_intent_open(task, intent, timeout);
+    record_create_result(&task.engine, &before, response, instance, Some(keep_open)).await
 }
 
 /// Both objects of a create-before-destroy replacement exist at the same time, which a fixed name makes impossible.
@@ -110,17 +110,13 @@ pub(crate) async fn record_create_result(
     let opened = (*intent).clone();
     let ended = Intent { planned: None, ..opened.clone() };
     let failure = apply_response(&mut record, *intent, response, schema.as_deref(), instance);
-    let handle_request = |record: &mut Record| {
-        record.handled_replace_request =
-            instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
-    };
     if failure.is_some() && !is_replacement {
         // Only failed replacements are counted: a first create may be retried without limit.
     } else if failure.is_some() {
         record.count_failed_create(instance.map_or(0, |instance| instance.generation));
     } else if record.current.as_ref().is_some_and(|object| object.readiness.is_some()) {
         // Whether the create succeeded is known when the object is ready.
-        handle_request(&mut record);
+        handle_replace_request(&mut record, instance);
     } else {
         let hooks_follow = record.current.as_ref().is_some_and(|object| object.hooks_pending);
         if !hooks_follow {
@@ -129,7 +125,7 @@ pub(crate) async fn record_create_result(
             record.intent = Some(keep_open(opened));
         }
         record.end_replacement();
-        handle_request(&mut record);
+        handle_replace_request(&mut record, instance);
     }
     if record.intent.is_none() {
         let not_ready = record.current.as_ref().is_some_and(|object| object.readiness.is_some());
@@ -146,6 +142,11 @@ pub(crate) async fn record_create_result(
         None => Ok(RecordEffect::Written(stored)),
         Some(failure) => Err(StepError { effect: RecordEffect::Written(stored), failure }),
     }
+}
+
+fn handle_replace_request(record: &mut Record, instance: Option<&Instance>) {
+    record.handled_replace_request =
+        instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
 }
 
 fn apply_response(
@@ -196,7 +197,7 @@ pub(crate) fn with_awaits_postconditions(
 }
 
 /// A failure if the returned object does not match the plan. The object is recorded in any case.
-pub(super) fn check_response(record: &Record, planned: &Value, result: &Value) -> Option<Failure> {
+pub fn check_response(record: &Record, planned: &Value, result: &Value) -> Option<Failure> {
     let mut broken = check_result(&record.address, planned, result);
     (!broken.is_empty()).then(|| broken.swap_remove(0).into())
 }

@@ -25,7 +25,7 @@ pub(crate) struct RemovalTarget {
     pub replacement_follows: bool,
 }
 
-pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
+pub async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     let removed = removal_target(task)?;
     if removed.replacement_follows {
         check_replacement(task).await.map_err(|failure| Failure {
@@ -99,7 +99,7 @@ async fn interrupted(task: &StepTask, before: &Stored) -> Result<StepError, Step
     Ok(StepError { effect: RecordEffect::WaitInterrupted(stored), failure })
 }
 
-pub(super) async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
+pub async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
     let removed = removal_target(task)?;
     let Some(stored) = &task.stored else { return Ok(RecordEffect::Unchanged) };
     if !task.is_still_desired() {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::{StepTask, conditions};
-use crate::execute::driver_calls::validate_and_plan;
+use crate::execute::engine::validate_and_plan;
 use crate::execute::failure::Failure;
 use engine::load::Instance;
 use engine::plan::PreparedStep;
 use engine::plan::finalize::{FinalPlan, narrow, partial_request, request};
-use model::{Diagnostics, PlanRequest, PlanResponse, Value};
+use model::{Diagnostics, PlanRequest, PlanResponse};
 
 /// Plans the create or update again with the values that are known now. The whole configuration must be known.
-pub(super) async fn finalize(task: &StepTask) -> Result<FinalPlan, Failure> {
+pub async fn finalize(task: &StepTask) -> Result<FinalPlan, Failure> {
     let prepared = task.prepared()?;
     // A configuration without unknown values cannot have changed, because dependencies must match their plans.
     if !prepared.config.has_unknown() {
@@ -27,7 +27,7 @@ pub(super) async fn finalize(task: &StepTask) -> Result<FinalPlan, Failure> {
 
 /// Checks, before a destroy-before-create replacement destroys the old object, that the new one can be planned. Values
 /// that become known only after the destroy may still be unknown.
-pub(super) async fn check_replacement(task: &StepTask) -> Result<(), Failure> {
+pub async fn check_replacement(task: &StepTask) -> Result<(), Failure> {
     conditions::before_destroy(task)?;
     let prepared = task.prepared()?;
     let is_known = !prepared.config.has_unknown();
@@ -63,18 +63,21 @@ fn as_planned_request(prepared: &PreparedStep) -> PlanRequest {
 }
 
 fn as_planned(prepared: &PreparedStep) -> FinalPlan {
-    let unchanged = |prior: &Value| !prepared.planned.has_unknown() && prepared.planned.equals_unmarked(prior);
     FinalPlan {
         config: prepared.config.clone(),
         planned: prepared.planned.clone(),
         private: Arc::clone(&prepared.private),
         identity: prepared.identity.clone(),
-        unchanged: !prepared.requires_update && prepared.prior.as_ref().is_some_and(|prior| unchanged(&prior.value)),
+        unchanged: !prepared.requires_update
+            && prepared
+                .prior
+                .as_ref()
+                .is_some_and(|prior| !prepared.planned.has_unknown() && prepared.planned.equals_unmarked(&prior.value)),
     }
 }
 
 /// The failure of a step whose configuration cannot be evaluated.
-pub(super) fn first_error(mut problems: Diagnostics) -> Failure {
+pub fn first_error(mut problems: Diagnostics) -> Failure {
     match problems.is_empty() {
         true => Failure::internal("the configuration cannot be evaluated"),
         false => problems.swap_remove(0).into(),

@@ -14,21 +14,23 @@ use engine::plan::hooks::{self as planned, EvaluatedHook};
 use model::{Intent, ObjectStatus, RecordedObject, Stored};
 
 /// The intent of a successful call, kept open for the hooks that follow.
-pub(super) fn keep_intent_open(task: &StepTask, intent: Intent, timeout: Duration) -> Box<Intent> {
+pub fn keep_intent_open(task: &StepTask, intent: Intent, timeout: Duration) -> Box<Intent> {
     let deadline = after(task.engine.clock.now(), timeout);
     Box::new(Intent { deadline, deposed: None, planned: None, ..intent })
 }
 
 /// Runs the hooks of a new object, and closes the intent that `stored` holds. A failed hook taints the object.
-pub(super) async fn after_create(task: &StepTask, stored: Stored) -> Result<RecordEffect, StepError> {
+pub async fn after_create(task: &StepTask, stored: Stored) -> Result<RecordEffect, StepError> {
     let timeout = task.timeouts().create;
     let Some(object) = stored.record.current.clone().filter(|object| object.hooks_pending) else {
         return Ok(RecordEffect::Written(stored));
     };
     let instance = task.instance.as_deref();
-    let evaluated = |instance| task.evaluate(|| planned::after_create(instance, &object.value, &task.scope));
-    let hooks = instance.map(evaluated);
-    let ended = run(task, &stored, &object, hooks.unwrap_or_default(), timeout).await;
+    let hooks = match instance {
+        Some(instance) => task.evaluate(|| planned::after_create(instance, &object.value, &task.scope)),
+        None => Vec::new(),
+    };
+    let ended = run(task, &stored, &object, hooks, timeout).await;
     let mut record = stored.record.as_ref().clone();
     if let Some(intent) = record.intent.take() {
         record.add_ended(&intent, task.engine.clock.now(), outcome(ended.as_ref().err()));
@@ -49,7 +51,7 @@ pub(super) async fn after_create(task: &StepTask, stored: Stored) -> Result<Reco
 
 /// Runs the hooks before a destroy, under the intent that `stored` holds. If one fails, closes the intent; the object
 /// stays unchanged.
-pub(super) async fn before_destroy(
+pub async fn before_destroy(
     task: &StepTask,
     stored: &Stored,
     object: &RecordedObject,

@@ -14,7 +14,7 @@ use model::data::StringData;
 use model::{DataRef, DriverError, PublishedCopy, Record, Stored, Value};
 
 /// Publishes after a step that created, changed or recorded the object.
-pub(super) async fn after(task: &StepTask, effect: RecordEffect) -> Result<RecordEffect, StepError> {
+pub async fn after(task: &StepTask, effect: RecordEffect) -> Result<RecordEffect, StepError> {
     let Some(stored) = task.record_after(&effect).cloned() else { return Ok(effect) };
     let desired = task.instance.as_ref().is_some_and(|instance| !instance.publish.is_empty());
     if !desired && stored.record.published.is_empty() {
@@ -24,11 +24,16 @@ pub(super) async fn after(task: &StepTask, effect: RecordEffect) -> Result<Recor
 }
 
 async fn publish_all(task: &StepTask, stored: Stored) -> Result<Stored, StepError> {
-    let kept = |stored: &Stored, failure: Failure| StepError { effect: RecordEffect::Written(stored.clone()), failure };
-    let desired = desired_copies(task, &stored.record).map_err(|failure| kept(&stored, failure))?;
-    let known = |target: &DataRef| stored.record.published.iter().any(|copy| copy.target == *target);
-    let new: Vec<PublishedCopy> =
-        desired.iter().filter(|(target, _)| !known(target)).map(|(target, _)| pending_copy(task, target)).collect();
+    let desired = match desired_copies(task, &stored.record) {
+        Ok(desired) => desired,
+        Err(failure) => return Err(StepError { effect: RecordEffect::Written(stored), failure }),
+    };
+    let new: Vec<PublishedCopy> = desired
+        .iter()
+        .map(|(target, _)| target)
+        .filter(|target| stored.record.published.iter().all(|copy| copy.target != **target))
+        .map(|target| pending_copy(task, target))
+        .collect();
     let mut stored = stored;
     if !new.is_empty() {
         let mut record = stored.record.as_ref().clone();
@@ -42,7 +47,7 @@ async fn publish_all(task: &StepTask, stored: Stored) -> Result<Stored, StepErro
     }
     match done {
         Ok(()) => Ok(stored),
-        Err(error) => Err(kept(&stored, failure(error))),
+        Err(error) => Err(StepError { effect: RecordEffect::Written(stored), failure: failure(error) }),
     }
 }
 
@@ -53,20 +58,22 @@ fn desired_copies(task: &StepTask, record: &Record) -> Result<Vec<(DataRef, Stri
     let published = published.map_err(|mut problems| {
         problems.pop().map_or_else(|| Failure::internal("the published data cannot be evaluated"), Failure::from)
     })?;
-    let known = published.into_iter().map(|(target, texts)| match texts {
-        Some(texts) => Ok((target, texts)),
-        None => Err(Failure::internal(format!("the data of {target} is still unknown"))),
-    });
-    known.collect()
+    published
+        .into_iter()
+        .map(|(target, texts)| match texts {
+            Some(texts) => Ok((target, texts)),
+            None => Err(Failure::internal(format!("the data of {target} is still unknown"))),
+        })
+        .collect()
 }
 
 fn pending_copy(task: &StepTask, target: &DataRef) -> PublishedCopy {
-    let text = |text: Option<&Arc<str>>| text.cloned().unwrap_or_else(|| "".into());
+    let instance = task.instance.as_deref();
     PublishedCopy {
         target: target.clone(),
         uid: "".into(),
-        owner: text(task.instance.as_ref().map(|instance| &instance.uid)),
-        service_account: text(task.instance.as_ref().map(|instance| &instance.service_account)),
+        owner: instance.map_or_else(|| "".into(), |instance| Arc::clone(&instance.uid)),
+        service_account: instance.map_or_else(|| "".into(), |instance| Arc::clone(&instance.service_account)),
         data: Value::Null,
     }
 }

@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use super::finalize::first_error;
 use super::{RecordEffect, StepError, StepTask, conditions};
-use crate::execute::driver_calls::read_data;
+use crate::execute::engine::read_data;
 use crate::execute::failure::Failure;
 use engine::plan::finalize::{data_config, recorded_value};
 use model::ReadResult;
 
-pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
+pub async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     let (driver, prepared) = (task.driver()?, task.prepared()?);
     let instance = task.instance.as_deref();
     let instance =
         instance.ok_or_else(|| Failure::internal("a read is planned for a data source without a Resource"))?;
     conditions::before(task)?;
     let context = task.context(&prepared.recorded, task.timeouts().read, None);
-    let missing = || Failure::internal(format!("the driver has no data source `{}`", task.type_name));
-    let schema = driver.schema_of(&context).ok_or_else(missing)?;
+    let schema = driver
+        .schema_of(&context)
+        .ok_or_else(|| Failure::internal(format!("the driver has no data source `{}`", task.type_name)))?;
     let config = task.evaluate(|| data_config(instance, &schema, &task.scope)).map_err(first_error)?;
     let (found, answer) = read_data(driver.as_ref(), &context, &config, true).await;
     task.add_diagnostics(found)?;

@@ -42,7 +42,7 @@ enum WaitEnd {
 }
 
 /// Waits for the step's object if it is not ready, and records the outcome.
-pub(super) async fn wait(task: &StepTask, effect: RecordEffect) -> Result<RecordEffect, StepError> {
+pub async fn wait(task: &StepTask, effect: RecordEffect) -> Result<RecordEffect, StepError> {
     let marked = task.record_after(&effect).and_then(|stored| {
         let object = stored.record.current.clone()?;
         Some((stored.clone(), object.readiness?, object))
@@ -74,9 +74,9 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     async fn end(&self) -> WaitEnd {
-        let now = || self.task.engine.clock.now();
+        let clock = &self.task.engine.clock;
         self.task.engine.in_flight.recorded(self.stored);
-        let mut deadline = self.readiness.until.max(after(now(), MINIMUM_WAIT));
+        let mut deadline = self.readiness.until.max(after(clock.now(), MINIMUM_WAIT));
         loop {
             let seen = Mutex::new(Health::InProgress(String::new()));
             let ended = self.round(deadline, &seen).await;
@@ -103,7 +103,7 @@ impl Waiting<'_> {
                     }
                 }
             }
-            deadline = after(now(), ROUND);
+            deadline = after(clock.now(), ROUND);
         }
     }
 
@@ -175,14 +175,15 @@ impl Waiting<'_> {
 }
 
 fn delay(health: &Health, is_late: bool) -> Delay {
+    let (reason, what) = match health {
+        Health::Failed(_) => (Reason::Degraded, "the object has failed"),
+        Health::Terminating(_) => (Reason::Terminating, "another client deletes the object"),
+        _ if is_late => (Reason::Degraded, "the object is not ready within its time limit"),
+        _ => (Reason::Progressing, "waiting for the object to become ready"),
+    };
     let why = health.to_string();
-    let text = |what: &str| if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") };
-    match health {
-        Health::Failed(_) => Delay { is_stalled: true, ..Delay::new(Reason::Degraded, text("the object has failed")) },
-        Health::Terminating(_) => Delay::new(Reason::Terminating, text("another client deletes the object")),
-        _ if is_late => Delay::new(Reason::Degraded, text("the object is not ready within its time limit")),
-        _ => Delay::new(Reason::Progressing, text("waiting for the object to become ready")),
-    }
+    let message = if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") };
+    Delay { reason, message, is_stalled: matches!(health, Health::Failed(_)) }
 }
 
 /// The failure of a run that ends while the object is not ready.

@@ -15,7 +15,7 @@ use model::{
     ChangeKind, ChangeOutcome, ConfigDigest, HistoryEntry, Operation, Readiness, Record, RecordedObject, Stored,
 };
 
-pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
+pub async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     let driver = task.driver()?;
     let prepared = task.prepared()?;
     let prior = prepared.prior.as_ref().ok_or_else(|| Failure::internal("an update is planned for no object"))?;
@@ -122,15 +122,15 @@ async fn record_update_result(
 
 /// The dependencies of both objects, in address order.
 pub(crate) fn merged_dependencies(prior: &RecordedObject, planned: &RecordedObject) -> Arc<[model::Address]> {
-    let mut all: Vec<_> = prior.dependencies.iter().chain(planned.dependencies.iter()).cloned().collect();
-    all.sort();
-    all.dedup();
-    all.into()
+    let mut addresses: Vec<_> = prior.dependencies.iter().chain(planned.dependencies.iter()).cloned().collect();
+    addresses.sort();
+    addresses.dedup();
+    addresses.into()
 }
 
 /// A step that only updates the record: lifecycle settings, dependencies, or a refreshed value. It makes no call, so it
 /// has no intent unless hooks are pending. A wait step starts with it as well.
-pub(super) async fn record_only(task: &StepTask) -> Result<RecordEffect, StepError> {
+pub async fn record_only(task: &StepTask) -> Result<RecordEffect, StepError> {
     conditions::before(task)?;
     write_record(task, task.record(), task.recorded()?).await
 }

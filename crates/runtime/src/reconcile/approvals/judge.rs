@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::ApprovalTracker;
 use crate::reconcile::Reconciler;
 use crate::reconcile::index::ApprovalPlan;
 use crate::reconcile::tracked::TrackedObject;
-use api::conditions::{ConditionType, condition, merge};
+use api::conditions::{self, ConditionType, condition, merge};
 use api::{ApprovalState, ChangeDigest, PlanStatus, RequiredApproval};
 use engine::plan::approval::{Approver, differences};
-use model::{Action, Address, ChangeKind, Stored, in_family};
+use model::{Action, Address, ChangeKind};
 
 impl Reconciler {
     /// The status that a Plan should have.
-    pub(super) fn judge(&self, plan: &ApprovalPlan) -> PlanStatus {
+    pub fn judge(&self, plan: &ApprovalPlan) -> PlanStatus {
         let mut status = PlanStatus { observed_generation: plan.generation, ..self.shown(plan) };
         if (plan.approved || plan.rejected) && status.decided_at.is_none() {
             status.decided_at = Some(self.now.wall.to_string());
@@ -43,9 +42,8 @@ impl Reconciler {
         };
         let truth = if matches!(state, ApprovalState::Approved | ApprovalState::Applied) { "True" } else { "False" };
         let approved = condition(ConditionType::Approved, truth, format!("{state:?}"), message, plan.generation);
-        let computed = status.conditions.iter().filter(|one| one.type_ == ConditionType::Computed.as_str()).cloned();
-        status.conditions =
-            merge(&plan.status.conditions, computed.chain([approved]).collect::<Vec<_>>(), self.now.wall);
+        let computed = conditions::find(&status.conditions, ConditionType::Computed).cloned();
+        status.conditions = merge(&plan.status.conditions, computed.into_iter().chain([approved]), self.now.wall);
         status.approval = Some(state);
         status
     }
@@ -56,8 +54,7 @@ impl Reconciler {
             return plan.status.clone();
         }
         let Some(due) = self.due(plan) else { return plan.status.clone() };
-        let covers = |component: &&super::GuardedComponent| component.guarded.covered_by(&plan.digest).is_some();
-        let component = self.approvals.components.iter().find(covers);
+        let component = self.approvals.components.iter().find(|component| component.is_covered_by(&plan.digest));
         let computed = component.and_then(|component| component.held.as_ref()).map(|held| &*held.status);
         let PlanStatus { decided_at, decided_by, .. } = plan.status.clone();
         let computed = computed.unwrap_or(&plan.status).clone();
@@ -66,52 +63,55 @@ impl Reconciler {
 
     /// The changes of a Plan, as soon as one of them is due.
     fn due(&self, plan: &ApprovalPlan) -> Option<RequiredApproval> {
-        let ApprovalTracker { guarded, components, .. } = &self.approvals;
-        let approver = plan.approver();
-        let is_due = |change: &ChangeDigest| {
-            let is_planned = guarded.get(&change.address).is_some_and(|due| is_same(due, change));
-            is_planned && !self.is_at_rest(&change.address) && !self.is_made(&approver, change)
+        let components = &self.approvals.components;
+        let covered = match plan.proposed.is_empty() {
+            true => components.iter().find_map(|component| component.guarded.covered_by(&plan.digest))?,
+            false => RequiredApproval { digest: plan.digest.to_string(), changes: plan.proposed.clone() },
         };
-        if plan.proposed.is_empty() {
-            let covered = components.iter().find_map(|component| component.guarded.covered_by(&plan.digest));
-            return covered.filter(|due| due.changes.iter().any(is_due));
-        }
-        let due = RequiredApproval { digest: plan.digest.to_string(), changes: plan.proposed.clone() };
-        plan.proposed.iter().any(is_due).then_some(due)
+        let approver = plan.approver();
+        let is_due = covered.changes.iter().any(|change| self.is_open(change) && !self.is_made(&approver, change));
+        is_due.then_some(covered)
+    }
+
+    /// Whether the last plan has exactly this change, and something of it is left to do.
+    fn is_open(&self, change: &ChangeDigest) -> bool {
+        self.approvals.guarded.get(&change.address).is_some_and(|planned| is_same(planned, change))
+            && !self.is_at_rest(&change.address)
     }
 
     /// The state of an approved Plan: which of its changes were made, and how others differ.
     fn judge_approved(&self, plan: &ApprovalPlan, status: &mut PlanStatus) -> (ApprovalState, String) {
-        let guarded = &self.approvals.guarded;
         let approver = plan.approver();
         let was_due = !status.approvals.is_empty();
-        let mut own = status.approvals.first().map_or_else(|| plan.proposed.clone(), |due| due.changes.clone());
-        let is_running = own.iter().any(|change| self.is_running(&change.address));
+        let mut changes = status.approvals.first().map_or_else(|| plan.proposed.clone(), |due| due.changes.clone());
+        let is_running = changes.iter().any(|change| self.is_running(&change.address));
         // One write when they have ended, not one for each.
         if was_due && !is_running {
-            own.iter_mut().for_each(|change| change.applied |= self.is_made(&approver, change));
-            status.approvals[0].changes.clone_from(&own);
+            changes.iter_mut().for_each(|change| change.applied |= self.is_made(&approver, change));
+            status.approvals[0].changes.clone_from(&changes);
         }
-        if was_due && own.is_empty() {
+        if was_due && changes.is_empty() {
             // There are too many to be listed.
-            let covers = |component: &super::GuardedComponent| component.guarded.covered_by(&plan.digest).is_some();
-            return match self.approvals.components.iter().any(covers) {
+            return match self.approvals.components.iter().any(|component| component.is_covered_by(&plan.digest)) {
                 true => (ApprovalState::Approved, "the changes are approved".to_owned()),
                 false => (ApprovalState::Superseded, "these changes are no longer due together".to_owned()),
             };
         }
-        let names: BTreeSet<&Arc<str>> = own.iter().map(|change| &change.address.name).collect();
-        let is_open = |change: &&ChangeDigest| !self.is_at_rest(&change.address);
-        let due = guarded.values().filter(|change| names.contains(&change.address.name)).filter(is_open);
-        status.differences = differences(&own, &due.collect::<Vec<_>>());
-        let any_open = own.iter().any(|change| self.is_due(&approver, change));
-        if was_due && own.iter().all(|change| change.applied) {
+        let names: BTreeSet<&Arc<str>> = changes.iter().map(|change| &change.address.name).collect();
+        let due = self
+            .approvals
+            .guarded
+            .values()
+            .filter(|change| names.contains(&change.address.name) && !self.is_at_rest(&change.address));
+        status.differences = differences(&changes, &due.collect::<Vec<_>>());
+        let any_open = changes.iter().any(|change| self.is_due(&approver, change));
+        if was_due && changes.iter().all(|change| change.applied) {
             return (ApprovalState::Applied, "the approved changes were made".to_owned());
         }
         if plan.expires_at().is_some_and(|at| at <= self.now.wall) && !is_running {
             return (ApprovalState::Expired, "the approval was not used in time".to_owned());
         }
-        if was_due && !is_running && !any_open && plan.is_own && !self.is_uncertain(&own) {
+        if was_due && !is_running && !any_open && plan.is_own && !self.is_uncertain(&changes) {
             return (ApprovalState::Superseded, "other changes have taken the place of the approved ones".to_owned());
         }
         match (was_due, status.differences.is_empty()) {
@@ -126,25 +126,27 @@ impl Reconciler {
 
     /// Whether one of the objects cannot be planned now, so that its change is unknown.
     fn is_uncertain(&self, changes: &[ChangeDigest]) -> bool {
-        let is_blocked = |address: &Address| {
-            let change = self.objects.get(address).and_then(|tracked| tracked.change.as_ref());
-            change.is_some_and(|change| change.action == Action::Blocked)
-        };
-        let is_guarded = |address| self.approvals.guarded.contains_key(address);
-        changes.iter().any(|change| is_blocked(&change.address) && !is_guarded(&change.address))
-            || self.is_undecided(changes)
+        changes.iter().any(|change| {
+            self.objects.get(&change.address).is_some_and(TrackedObject::is_blocked)
+                && !self.approvals.guarded.contains_key(&change.address)
+        }) || self.is_undecided(changes)
     }
 
     /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until
     /// then, the objects that depend on that object are planned without its change.
     fn is_undecided(&self, changes: &[ChangeDigest]) -> bool {
+        // A new Plan does not say yet what it is about: that can be anything.
+        if changes.is_empty() && self.planning.has_unplanned() {
+            return true;
+        }
         let connected = self.index.component(changes.iter().map(|change| Arc::clone(&change.address.name)));
-        let is_interrupted = |(address, stored): (&Address, &Stored)| {
+        connected.iter().any(|name| self.planning.is_unplanned(name) || self.has_interrupted_operation(name))
+    }
+
+    fn has_interrupted_operation(&self, name: &Arc<str>) -> bool {
+        self.recorded(name).any(|(address, stored)| {
             stored.record.intent.is_some() && !self.objects.get(address).is_some_and(TrackedObject::is_open)
-        };
-        connected
-            .iter()
-            .any(|name| self.planning.is_unplanned(name) || in_family(self.index.records(), name).any(is_interrupted))
+        })
     }
 
     /// Whether a change of an object runs, is about to run, or was interrupted by a crash.
@@ -156,7 +158,7 @@ impl Reconciler {
 
     /// Whether a change was made with this approval, which uses it up. That nothing is left to change does not count: the
     /// change may only be prevented for now.
-    pub(super) fn is_made(&self, approver: &Approver, change: &ChangeDigest) -> bool {
+    pub fn is_made(&self, approver: &Approver, change: &ChangeDigest) -> bool {
         let record = self.index.records().get(&change.address).map(|stored| &stored.record);
         let kind = match change.action {
             Action::Destroy => return record.is_none(),
@@ -181,8 +183,7 @@ impl Reconciler {
         let begun =
             record.filter(|record| record.replacement_pending).and_then(|record| record.approved_object.as_ref());
         let has_begun = begun.is_some_and(|object| object.uses.contains(&approver.use_of(change)));
-        let is_planned = || self.approvals.guarded.get(&change.address).is_some_and(|due| is_same(due, change));
-        !change.applied && (has_begun || (is_planned() && !self.is_at_rest(&change.address)))
+        !change.applied && (has_begun || self.is_open(change))
     }
 }
 

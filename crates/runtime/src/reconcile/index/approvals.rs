@@ -196,7 +196,7 @@ impl ApprovalCache {
         self.touched.extend(names.into_iter().filter_map(|name| self.by_name.get(name)).flatten().cloned());
     }
 
-    /// Other changes need an approval.
+    /// Other changes may need an approval.
     pub fn touch_digest_only(&mut self) {
         self.touched.extend(self.digest_only.iter().cloned());
     }
@@ -224,6 +224,12 @@ impl ApprovalCache {
     /// here, but by their names.
     pub fn take_withdrawn(&mut self, digest: &str) -> bool {
         self.withdrawn_digests.remove(digest)
+    }
+
+    /// The Plans that cover a change of these names.
+    pub fn covering(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Arc<ApprovalPlan>> {
+        let plans: BTreeSet<&Arc<str>> = names.iter().filter_map(|name| self.by_name.get(name)).flatten().collect();
+        plans.into_iter().filter_map(|plan| self.plans.get(plan))
     }
 
     /// The digests of all Plans.

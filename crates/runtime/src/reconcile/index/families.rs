@@ -13,7 +13,7 @@ use engine::plan::Loss;
 use model::{Address, Diagnostic, InstanceKey, Reason, Version, in_family};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct FamilyCache {
+pub struct FamilyCache {
     known: BTreeMap<Arc<str>, Family>,
     /// Indexes that exist but cannot be read, with the reason.
     unreadable: BTreeMap<Arc<str>, String>,
@@ -25,22 +25,22 @@ pub(super) struct FamilyCache {
 
 /// Each change returns the names to plan.
 impl FamilyCache {
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.known.is_empty() && self.unreadable.is_empty()
     }
 
     /// The instances in the index of a Resource.
-    pub(super) fn instances(&self, name: &str) -> impl Iterator<Item = &Address> {
+    pub fn instances(&self, name: &str) -> impl Iterator<Item = &Address> {
         self.known.get(name).into_iter().flat_map(|family| &family.instances)
     }
 
     /// Whether a Resource has an index that lists all instances with a record.
-    pub(super) fn is_complete(&self, name: &str) -> bool {
+    pub fn is_complete(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(|family| !family.rebuilt)
     }
 
     /// Whether the index of a Resource replaces one that was lost.
-    pub(super) fn is_rebuilt(&self, name: &str) -> bool {
+    pub fn is_rebuilt(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(|family| family.rebuilt)
     }
 
@@ -56,7 +56,7 @@ impl FamilyCache {
     }
 
     /// The Resource, with an error if its index cannot be read.
-    pub(super) fn checked(&self, resource: Arc<Instance>) -> Arc<Instance> {
+    pub fn checked(&self, resource: Arc<Instance>) -> Arc<Instance> {
         let Some(why) = self.unreadable.get(&resource.address.name) else { return resource };
         let what = "the index of the family cannot be read, so Purlin does not know which instances exist";
         let problem = Diagnostic::error(&resource.address, Reason::RecordUnreadable, what).because(why.clone());
@@ -65,22 +65,24 @@ impl FamilyCache {
         Arc::new(resource)
     }
 
-    pub(super) fn applied(&mut self, family: Family) -> Vec<Arc<str>> {
+    pub fn applied(&mut self, family: Family) -> Vec<Arc<str>> {
         let name = family.name.clone();
         self.mark_listed(&name);
         let readable_again = self.unreadable.remove(&name).is_some();
-        let removed = |old: &Family| old.instances.difference(&family.instances).next().is_some();
-        let completed = |old: &Family| old.rebuilt && !family.rebuilt;
         let restored = self.lost.remove(&name) && !family.rebuilt;
         // Only a removed instance, or one that the index did not prove to be new, may be created now. An added instance
         // is being created by this process, or nothing waits for it.
-        let is_changed =
-            readable_again || restored || self.known.get(&name).is_some_and(|old| removed(old) || completed(old));
+        let is_changed = readable_again
+            || restored
+            || self.known.get(&name).is_some_and(|old| {
+                let is_complete = old.rebuilt && !family.rebuilt;
+                is_complete || !old.instances.is_subset(&family.instances)
+            });
         self.known.insert(name.clone(), family);
         if is_changed { vec![name] } else { Vec::new() }
     }
 
-    pub(super) fn deleted(&mut self, name: Arc<str>, version: Version) -> Vec<Arc<str>> {
+    pub fn deleted(&mut self, name: Arc<str>, version: Version) -> Vec<Arc<str>> {
         let newer = self.known.get(&name).is_some_and(|family| family.version > Some(version));
         if newer {
             return Vec::new();
@@ -89,18 +91,18 @@ impl FamilyCache {
         if was_there { vec![name] } else { Vec::new() }
     }
 
-    pub(super) fn unreadable(&mut self, name: Arc<str>, why: String) -> Vec<Arc<str>> {
+    pub fn unreadable(&mut self, name: Arc<str>, why: String) -> Vec<Arc<str>> {
         self.mark_listed(&name);
         self.unreadable.insert(name.clone(), why);
         vec![name]
     }
 
-    pub(super) fn relisting(&mut self) {
+    pub fn relisting(&mut self) {
         self.unlisted = Some(self.known.keys().chain(self.unreadable.keys()).cloned().collect());
         self.lost.clear();
     }
 
-    pub(super) fn listed(&mut self) -> Vec<Arc<str>> {
+    pub fn listed(&mut self) -> Vec<Arc<str>> {
         let removed = self.unlisted.take().unwrap_or_default();
         removed.into_iter().flat_map(|name| self.deleted(name, Version(u64::MAX))).collect()
     }
@@ -115,10 +117,11 @@ impl FamilyCache {
 impl Index {
     /// Notes that a Resource has lost its index, if the watch shows none although instances have objects: it is written
     /// before the first of them is created, and removed with the last one.
-    pub(super) fn require_family(&mut self, name: &Arc<str>) {
-        let is_kept = |address: &Address| address.is_instance() && self.records.work_on(address).is_none();
-        let mut kept = in_family(&self.records, name).filter(|(address, _)| is_kept(address));
-        if kept.any(|(_, stored)| stored.record.has_objects()) && self.families.require(name) {
+    pub fn require_family(&mut self, name: &Arc<str>) {
+        let has_objects = in_family(&self.records, name).any(|(address, stored)| {
+            address.is_instance() && self.records.work_on(address).is_none() && stored.record.has_objects()
+        });
+        if has_objects && self.families.require(name) {
             self.changes.names.insert(name.clone());
         }
     }
@@ -139,12 +142,11 @@ impl Index {
     }
 
     /// The instances in the index of a family whose records are missing, but were not removed by this process.
-    pub(super) fn listed_without_record(&self, name: &Arc<str>) -> impl Iterator<Item = &Address> {
+    pub fn listed_without_record(&self, name: &Arc<str>) -> impl Iterator<Item = &Address> {
         let records = &self.records;
-        let is_missing = |address: &&Address| {
+        self.families.instances(name).filter(move |address| {
             let exists = records.contains_key(*address) || records.unreadable().contains_key(*address);
             !exists && records.work_on(address).is_none() && !records.is_erased(address)
-        };
-        self.families.instances(name).filter(is_missing)
+        })
     }
 }

@@ -23,7 +23,7 @@ struct CachedInput {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct InputCache {
+pub struct InputCache {
     known: BTreeMap<InputKey, CachedInput>,
     /// The set of objects to watch has changed.
     changed: bool,
@@ -33,17 +33,12 @@ pub(super) struct InputCache {
 
 impl InputCache {
     /// Updates the inputs of a Resource; `None`: it does not exist.
-    pub(super) fn set(&mut self, name: &Arc<str>, old: Option<&Instance>, new: Option<&Instance>) {
+    pub fn set(&mut self, name: &Arc<str>, old: Option<&Instance>, new: Option<&Instance>) {
         self.set_reader(name, old.map(keys), new.map(keys));
     }
 
     /// Updates the inputs of a reader.
-    pub(super) fn set_reader(
-        &mut self,
-        name: &Arc<str>,
-        old: Option<BTreeSet<InputKey>>,
-        new: Option<BTreeSet<InputKey>>,
-    ) {
+    pub fn set_reader(&mut self, name: &Arc<str>, old: Option<BTreeSet<InputKey>>, new: Option<BTreeSet<InputKey>>) {
         let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
         for key in old.difference(&new) {
             let left = self.known.get_mut(key).is_some_and(|known| {
@@ -67,7 +62,7 @@ impl InputCache {
     }
 
     /// Updates the data of an object. If it has changed, returns the previous data and the names of the readers.
-    pub(super) fn update(
+    pub fn update(
         &mut self,
         key: &InputKey,
         data: DataLookup,
@@ -79,7 +74,7 @@ impl InputCache {
     }
 
     /// Marks all data as unread, because all watches have ended.
-    pub(super) fn mark_unread(&mut self) {
+    pub fn mark_unread(&mut self) {
         for known in self.known.values_mut() {
             self.versions += 1;
             known.version = self.versions;
@@ -89,63 +84,62 @@ impl InputCache {
     }
 
     /// The objects that are read.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &InputKey> {
+    pub fn keys(&self) -> impl Iterator<Item = &InputKey> {
         self.known.keys()
     }
 
-    pub(super) fn data(&self, key: &InputKey) -> Option<&DataLookup> {
+    pub fn data(&self, key: &InputKey) -> Option<&DataLookup> {
         self.known.get(key).map(|known| &known.data)
     }
 
     /// The objects to watch, if they have changed since the last call.
-    pub(super) fn take_desired(&mut self) -> Option<BTreeSet<InputKey>> {
+    pub fn take_desired(&mut self) -> Option<BTreeSet<InputKey>> {
         std::mem::take(&mut self.changed).then(|| self.known.keys().cloned().collect())
     }
 
-    pub(super) fn resolved(&self, instance: Arc<Instance>) -> Arc<Instance> {
+    pub fn resolved(&self, instance: Arc<Instance>) -> Arc<Instance> {
         if instance.inputs.declared.is_empty() {
             return instance;
         }
-        let find =
-            |object: &DataRef| self.get(&instance, object).map_or(DataLookup::Unread, |known| known.data.clone());
-        let inputs = instance.inputs.resolve(&instance.address, &find);
+        let account = &instance.service_account;
+        let inputs = instance.inputs.resolve(&instance.address, &|object: &DataRef| self.lookup(account, object));
         Arc::new(Instance { inputs, ..Instance::clone(&instance) })
     }
 
-    pub(super) fn resolved_config(&self, config: &Arc<ProviderConfig>) -> Arc<ProviderConfig> {
+    pub fn resolved_config(&self, config: &Arc<ProviderConfig>) -> Arc<ProviderConfig> {
         if config.inputs.declared.is_empty() {
             return config.clone();
         }
-        let find = |object: &DataRef| {
-            let key = InputKey { service_account: config.service_account.clone(), object: object.clone() };
-            self.known.get(&key).map_or(DataLookup::Unread, |known| known.data.clone())
-        };
-        let inputs = config.inputs.resolve(&Address::single(config.name.clone()), &find);
+        let (account, address) = (&config.service_account, Address::single(config.name.clone()));
+        let inputs = config.inputs.resolve(&address, &|object: &DataRef| self.lookup(account, object));
         Arc::new(ProviderConfig { inputs, ..config.as_ref().clone() })
     }
 
     /// The versions of the inputs of an instance.
-    pub(super) fn versions(&self, instance: &Instance) -> impl Iterator<Item = Option<u64>> {
-        instance.inputs.objects().map(|object| self.get(instance, object).map(|known| known.version))
+    pub fn versions(&self, instance: &Instance) -> impl Iterator<Item = Option<u64>> {
+        let keys = instance.inputs.objects().map(|object| InputKey::new(&instance.service_account, object));
+        keys.map(|key| self.known.get(&key).map(|known| known.version))
     }
 
-    fn get(&self, instance: &Instance, object: &DataRef) -> Option<&CachedInput> {
-        self.known.get(&key(instance, object))
+    fn lookup(&self, service_account: &Arc<str>, object: &DataRef) -> DataLookup {
+        let known = self.known.get(&InputKey::new(service_account, object));
+        known.map_or(DataLookup::Unread, |known| known.data.clone())
     }
 }
 
-fn key(instance: &Instance, object: &DataRef) -> InputKey {
-    InputKey { service_account: instance.service_account.clone(), object: object.clone() }
+impl InputKey {
+    fn new(service_account: &Arc<str>, object: &DataRef) -> Self {
+        Self { service_account: service_account.clone(), object: object.clone() }
+    }
 }
 
-pub(super) fn config_keys(config: &ProviderConfig) -> BTreeSet<InputKey> {
-    let key = |object: &DataRef| InputKey { service_account: config.service_account.clone(), object: object.clone() };
-    config.inputs.objects().map(key).collect()
+pub fn config_keys(config: &ProviderConfig) -> BTreeSet<InputKey> {
+    config.inputs.objects().map(|object| InputKey::new(&config.service_account, object)).collect()
 }
 
 fn keys(instance: &Instance) -> BTreeSet<InputKey> {
     // Of a Resource that is being deleted, only the protection is evaluated.
     let is_read = instance.is_desired() || instance.prevent_destroy_when.is_some();
     let read = instance.inputs.objects().filter(|_| is_read);
-    read.map(|object| key(instance, object)).collect()
+    read.map(|object| InputKey::new(&instance.service_account, object)).collect()
 }

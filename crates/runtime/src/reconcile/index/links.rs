@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::Stored;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Links {
+pub struct Links {
     targets: BTreeMap<Arc<str>, Names>,
     sources: BTreeMap<Arc<str>, Names>,
 }
@@ -39,15 +39,15 @@ impl Names {
 
 impl FromIterator<Arc<str>> for Names {
     fn from_iter<I: IntoIterator<Item = Arc<str>>>(names: I) -> Self {
-        let mut all = Self::default();
-        names.into_iter().for_each(|name| all.insert(&name));
-        all
+        let mut list = Self::default();
+        names.into_iter().for_each(|name| list.insert(&name));
+        list
     }
 }
 
 impl Links {
     /// Sets the references and the recorded dependencies of a name.
-    pub(super) fn set(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
+    pub fn set(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
         let old = self.targets.remove(source).unwrap_or_default();
         for removed in old.0.iter().filter(|target| !targets.contains(*target)) {
             let left = self.sources.get_mut(removed).is_some_and(|sources| {
@@ -67,7 +67,7 @@ impl Links {
     }
 
     /// Adds references or recorded dependencies of a name.
-    pub(super) fn add(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
+    pub fn add(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
         if targets.is_empty() {
             return;
         }
@@ -79,33 +79,33 @@ impl Links {
     }
 
     /// The names with a direct connection.
-    pub(super) fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+    pub fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
         self.targets.get(name).into_iter().chain(self.sources.get(name)).flat_map(|names| &names.0)
     }
 
     /// The names of which this one is a target.
-    pub(super) fn sources(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+    pub fn sources(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
         self.sources.get(name).into_iter().flat_map(|names| &names.0)
     }
 
     /// All names that are connected with any of these, including these.
-    pub(super) fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
+    pub fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
         let mut open: Vec<Arc<str>> = names.into_iter().collect();
-        let mut found: BTreeSet<Arc<str>> = open.iter().cloned().collect();
+        let mut component: BTreeSet<Arc<str>> = open.iter().cloned().collect();
         while let Some(name) = open.pop() {
             for neighbour in self.neighbours(&name) {
-                if found.insert(neighbour.clone()) {
+                if component.insert(neighbour.clone()) {
                     open.push(neighbour.clone());
                 }
             }
         }
-        found
+        component
     }
 }
 
 /// The names that the objects of a record depend on, and the name that the record is moved to. The dependencies of an
 /// open intent count too, because its object may exist.
-pub(super) fn dependency_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+pub fn dependency_names(stored: &Stored) -> BTreeSet<Arc<str>> {
     let record = &stored.record;
     let intended = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
     let objects = record.current.iter().chain(record.deposed.values()).map(AsRef::as_ref);

@@ -32,12 +32,12 @@ impl Index {
         proposed.record_annotation = Arc::clone(&known.record_annotation);
         proposed.has_finalizer = known.has_finalizer;
         proposed.deleting = known.deleting;
-        for (own, known) in [
+        for (request, known) in [
             (&mut proposed.replace_requested, &known.replace_requested),
             (&mut proposed.reconcile_requested, &known.reconcile_requested),
         ] {
-            if own.is_empty() {
-                *own = Arc::clone(known);
+            if request.is_empty() {
+                *request = Arc::clone(known);
             }
         }
         self.apply_proposed(proposed);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::Index;
 use super::inputs::config_keys;
-use super::{Entry, Index};
 use api::RawObject;
 use engine::load::expression::Scope;
 use engine::load::{
@@ -68,8 +68,8 @@ pub struct ProviderConfigView {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct ProviderCache {
-    all: Providers,
+pub struct ProviderCache {
+    providers: Providers,
     configs: BTreeMap<Arc<str>, ObservedProviderConfig>,
     /// A configuration or its dependents may have changed.
     touched: bool,
@@ -79,14 +79,14 @@ pub(super) struct ProviderCache {
 
 impl ProviderCache {
     /// An empty cache that counts versions from `version`.
-    pub(super) fn counting_from(version: u64) -> Self {
+    pub fn counting_from(version: u64) -> Self {
         Self { version, ..Self::default() }
     }
 
     /// Sets the Providers. Returns whether they have changed.
-    pub(super) fn providers(&mut self, all: Providers) -> bool {
-        let changed = !Arc::ptr_eq(&self.all, &all);
-        self.all = all;
+    pub fn providers(&mut self, providers: Providers) -> bool {
+        let changed = !Arc::ptr_eq(&self.providers, &providers);
+        self.providers = providers;
         if changed {
             self.changed();
         }
@@ -102,32 +102,32 @@ impl ProviderCache {
         self.version += 1;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.configs.is_empty()
     }
 
-    pub(super) fn touch(&mut self) {
+    pub fn touch(&mut self) {
         self.touched |= !self.configs.is_empty();
     }
 
     /// A version for the fingerprints of Resources that a provider manages. `None` for built-in types.
-    pub(super) fn version_for(&self, instance: &Instance) -> Option<u64> {
+    pub fn version_for(&self, instance: &Instance) -> Option<u64> {
         is_served(instance).then_some(self.version)
     }
 
-    pub(super) fn config_of(&self, instance: &Instance) -> Option<&Arc<ProviderConfig>> {
+    pub fn config_of(&self, instance: &Instance) -> Option<&Arc<ProviderConfig>> {
         is_served(instance).then(|| self.get(&provider_config_name(instance)))?
     }
 
     /// Adds the Providers and the `ProviderConfigs` to a configuration.
-    pub(super) fn fill(&self, config: &mut Config, resolved: impl Fn(&Arc<ProviderConfig>) -> Arc<ProviderConfig>) {
+    pub fn fill(&self, config: &mut Config, resolved: impl Fn(&Arc<ProviderConfig>) -> Arc<ProviderConfig>) {
         config.provider_config_version = self.version;
-        config.providers = self.all.as_ref().clone();
+        config.providers = self.providers.as_ref().clone();
         config.provider_configs =
-            self.configs.iter().map(|(name, one)| (name.clone(), resolved(&one.config))).collect();
+            self.configs.iter().map(|(name, known)| (name.clone(), resolved(&known.config))).collect();
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Arc<ProviderConfig>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<ProviderConfig>> {
         self.configs.get(name).map(|known| &known.config)
     }
 }
@@ -138,7 +138,7 @@ fn is_served(instance: &Instance) -> bool {
 }
 
 impl Index {
-    pub(super) fn provider_config_applied(&mut self, observed: ObservedProviderConfig) {
+    pub fn provider_config_applied(&mut self, observed: ObservedProviderConfig) {
         let name = observed.config.name.clone();
         let known = self.providers.configs.get_mut(&name);
         if let Some(known) = known.filter(|known| known.meta.uid == observed.meta.uid) {
@@ -158,7 +158,7 @@ impl Index {
         self.provider_config_changed(&name);
     }
 
-    pub(super) fn provider_config_changed(&mut self, name: &Arc<str>) {
+    pub fn provider_config_changed(&mut self, name: &Arc<str>) {
         self.providers.changed();
         self.relink_dependents(name);
     }
@@ -176,7 +176,7 @@ impl Index {
     /// All `ProviderConfigs`, evaluated. Visits every Resource and every record.
     pub fn provider_configs(&self, readings: &Readings) -> Vec<ProviderConfigView> {
         let mut users = self.users();
-        let view = |(name, known): (&Arc<str>, &ObservedProviderConfig)| {
+        let views = self.providers.configs.iter().map(|(name, known)| {
             let users = users.remove(name).unwrap_or_default();
             ProviderConfigView {
                 name: name.clone(),
@@ -186,8 +186,8 @@ impl Index {
                 abandoned: self.abandoned(&users),
                 users,
             }
-        };
-        self.providers.configs.iter().map(view).collect()
+        });
+        views.collect()
     }
 
     fn abandoned(&self, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, bool> {
@@ -229,9 +229,9 @@ impl Index {
         config: &Arc<ProviderConfig>,
         readings: &Readings,
     ) -> Result<Arc<ProviderUse>, (Reason, String)> {
-        let provided = ProviderBinding::new(config.clone(), &self.providers.all);
-        let own = errors(&config.problems).chain(errors(&config.inputs.problems)).next().cloned();
-        if let Some(problem) = own.or_else(|| provided.problem()) {
+        let provided = ProviderBinding::new(config.clone(), &self.providers.providers);
+        let problem = errors(&config.problems).chain(errors(&config.inputs.problems)).next().cloned();
+        if let Some(problem) = problem.or_else(|| provided.problem()) {
             return Err(reason_and_message(problem));
         }
         for reference in config.references.iter() {
@@ -260,7 +260,7 @@ impl Index {
         })
     }
 
-    pub(super) fn provider_config_deleted(&mut self, name: &Arc<str>) {
+    pub fn provider_config_deleted(&mut self, name: &Arc<str>) {
         let Some(old) = self.providers.deleted(name) else { return };
         self.inputs.set_reader(&reader(name), Some(config_keys(&old)), None);
         self.relink_dependents(name);
@@ -274,9 +274,12 @@ impl Index {
     }
 
     /// Plans the Resources of providers for which `which` returns `true`. Returns their names.
-    pub(super) fn wake_dependents(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
-        let served = |entry: &&Entry| self.providers.version_for(&entry.instance).is_some() && which(&entry.instance);
-        let names: Vec<_> = self.entries.values().filter(served).map(|one| one.instance.address.name.clone()).collect();
+    pub fn wake_dependents(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
+        let names: Vec<Arc<str>> = self
+            .instances()
+            .filter(|instance| self.providers.version_for(instance).is_some() && which(instance))
+            .map(|instance| instance.address.name.clone())
+            .collect();
         self.changes.names.extend(names.iter().cloned());
         names
     }
@@ -287,7 +290,7 @@ fn reader(config: &str) -> Arc<str> {
     format!("{READER_PREFIX}{config}").into()
 }
 
-pub(super) const READER_PREFIX: &str = "ProviderConfig ";
+pub const READER_PREFIX: &str = "ProviderConfig ";
 
 /// Evaluates references in configurations with recorded objects and results of data sources. A desired instance of a
 /// family that does not exist yet is unknown, so that no configuration is evaluated with the other instances only.
@@ -306,6 +309,10 @@ impl RecordScope<'_> {
         }
     }
 
+    fn value_or_unknown(&self, address: &Address) -> Value {
+        self.value(address).unwrap_or(Value::Unknown)
+    }
+
     /// The value of all desired instances of a Resource.
     fn family(&self, shared: Arc<Instance>) -> Value {
         let name = &shared.address.name;
@@ -319,11 +326,11 @@ impl RecordScope<'_> {
         else {
             return Value::Unknown;
         };
-        let instance = |key: InstanceKey| {
+        let instances = members.keys().map(|key| {
             let address = Address { name: name.clone(), key: key.clone() };
-            (key, Some(self.value(&address).unwrap_or(Value::Unknown)))
-        };
-        let instances: Vec<_> = members.keys().map(instance).collect();
+            (key, Some(self.value_or_unknown(&address)))
+        });
+        let instances: Vec<_> = instances.collect();
         Family { shared, expansion: Expansion::Known(members) }.value(instances.into_iter())
     }
 
@@ -338,8 +345,7 @@ impl Scope for RecordScope<'_> {
         if let Some(shared) = shared.filter(|shared| shared.repetition.is_some()) {
             return Some(self.family(shared));
         }
-        let value = |address: &Address| self.value(address);
-        if let Some(value) = value(address) {
+        if let Some(value) = self.value(address) {
             return Some(value);
         }
         let members = self.members(&address.name);
@@ -350,14 +356,13 @@ impl Scope for RecordScope<'_> {
         if members.is_empty() {
             return Some(Value::Unknown);
         }
-        let one = |address: &Address| value(address).unwrap_or(Value::Unknown);
         let named = members.iter().filter_map(|address| match &address.key {
-            InstanceKey::Key(key) => Some((key.clone(), one(address))),
+            InstanceKey::Key(key) => Some((key.clone(), self.value_or_unknown(address))),
             _ => None,
         });
         let named: BTreeMap<Arc<str>, Value> = named.collect();
         Some(match named.is_empty() {
-            true => Value::list(members.into_iter().map(one)),
+            true => Value::list(members.into_iter().map(|address| self.value_or_unknown(address))),
             false => Value::map(named),
         })
     }

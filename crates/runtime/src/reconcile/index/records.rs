@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::families::FamilyCache;
 use super::links::dependency_names;
-use super::overlay::Overlay;
-use super::{Event, Index};
+use super::{Event, Index, Overlay};
 use crate::execute::Written;
 use crate::reconcile::time::Time;
 use engine::plan::{ObjectBlock, ProviderConfigId, identity_hash};
@@ -143,6 +142,26 @@ impl Records {
         self.busy.is_empty()
     }
 
+    /// The records of these addresses.
+    pub fn of(&self, addresses: &BTreeSet<Address>) -> Recorded {
+        addresses.iter().filter_map(|address| Some((address.clone(), self.all.get(address)?.clone()))).collect()
+    }
+
+    /// Whether a current object is recorded at an address.
+    pub fn has_current(&self, address: &Address) -> bool {
+        self.all.get(address).is_some_and(|stored| stored.record.current.is_some())
+    }
+
+    /// Whether any object is recorded at an address.
+    pub fn has_objects(&self, address: &Address) -> bool {
+        self.all.get(address).is_some_and(|stored| stored.record.has_objects())
+    }
+
+    /// The provider configuration of the current object of a record.
+    pub fn provider_config(&self, address: &Address) -> Option<ProviderConfigId> {
+        ProviderConfigId::of_record(&self.all.get(address)?.record)
+    }
+
     /// The number of current objects of each provider configuration.
     pub fn objects(&self) -> &BTreeMap<ProviderConfigId, usize> {
         &self.objects
@@ -150,11 +169,17 @@ impl Records {
 
     /// The records, except this one, that may have the same object as this one.
     pub fn others_of_object(&self, record: &Record) -> impl Iterator<Item = &Stored> {
+        identity(record)
+            .into_iter()
+            .flat_map(|hash| self.with_identity(hash))
+            .filter(|address| **address != record.address)
+            .filter_map(|address| self.all.get(address))
+    }
+
+    fn with_identity(&self, hash: u64) -> impl Iterator<Item = &Address> {
         // No address is smaller than one with an empty name.
-        let same =
-            |hash| self.identities.range((hash, Address::single(""))..).take_while(move |(other, _)| *other == hash);
-        let same = identity(record).into_iter().flat_map(same).map(|(_, address)| address);
-        same.filter(|address| **address != record.address).filter_map(|address| self.all.get(address))
+        let from_hash = self.identities.range((hash, Address::single(""))..);
+        from_hash.take_while(move |(known, _)| *known == hash).map(|(_, address)| address)
     }
 
     /// What is known of a record, for [`Event::RecordRead`].
@@ -163,7 +188,7 @@ impl Records {
         self.version(address).map_or(erased, KnownRecord::Exists)
     }
 
-    pub(super) fn version(&self, address: &Address) -> Option<Version> {
+    pub(crate) fn version(&self, address: &Address) -> Option<Version> {
         self.all.get(address).map(|stored| stored.version)
     }
 
@@ -240,8 +265,8 @@ impl Records {
         // The list is read after this moment, so it shows these deletions.
         self.erased.clear();
         self.unreadable.clear();
-        let all = self.all.keys().chain(self.busy.keys());
-        let observed = all.filter_map(|address| Some((address.clone(), self.observed_version(address)?)));
+        let addresses = self.all.keys().chain(self.busy.keys());
+        let observed = addresses.filter_map(|address| Some((address.clone(), self.observed_version(address)?)));
         self.unlisted = Some(observed.collect());
     }
 
@@ -259,7 +284,7 @@ impl Records {
 }
 
 impl Index {
-    pub(super) fn record_applied(&mut self, stored: Stored) {
+    pub fn record_applied(&mut self, stored: Stored) {
         let address = stored.record.address.clone();
         self.records.mark_listed(&address);
         // It may be the version of the last own write.
@@ -272,11 +297,11 @@ impl Index {
         }
     }
 
-    pub(super) fn record_sized(&mut self, address: &Address, bytes: u64) {
+    pub fn record_sized(&mut self, address: &Address, bytes: u64) {
         self.records.resize(address, Some(bytes));
     }
 
-    pub(super) fn record_read(&mut self, address: &Address, known: KnownRecord, found: Option<Stored>) {
+    pub fn record_read(&mut self, address: &Address, known: KnownRecord, found: Option<Stored>) {
         if self.records.work_on(address).is_some() || self.records.known(address) != known {
             return;
         }
@@ -298,13 +323,13 @@ impl Index {
         }
     }
 
-    pub(super) fn record_unreadable(&mut self, address: Address, held: ObjectBlock) {
+    pub fn record_unreadable(&mut self, address: Address, held: ObjectBlock) {
         self.records.mark_listed(&address);
         self.wake_with_neighbours(&address.name);
         self.records.unreadable.insert(address, held);
     }
 
-    pub(super) fn record_deleted(&mut self, address: &Address, version: Version) {
+    pub fn record_deleted(&mut self, address: &Address, version: Version) {
         self.records.resize(address, None);
         if self.records.unreadable.remove(address).is_some() {
             self.changes.names.insert(address.name.clone());
@@ -315,12 +340,12 @@ impl Index {
         }
     }
 
-    pub(super) fn records_relisting(&mut self) {
+    pub fn records_relisting(&mut self) {
         self.records.relisting();
         self.families.relisting();
     }
 
-    pub(super) fn records_listed(&mut self) {
+    pub fn records_listed(&mut self) {
         self.wake_for_family(FamilyCache::listed);
         for (address, version) in self.records.unlisted.take().unwrap_or_default() {
             // A record with a newer version may have been written after the list was read.
@@ -390,7 +415,7 @@ impl Index {
         self.set_record(address, None);
         // A family keeps its finalizer and annotation until its last record is removed, and also then if its index was
         // lost, or lists an instance whose record was lost.
-        if let Some(uid) = was_for.filter(|_| self.addresses(&address.name).next().is_none()) {
+        if let Some(uid) = was_for.filter(|_| !self.is_recorded(&address.name)) {
             let has_lost = self.listed_without_record(&address.name).any(|listed| listed != address);
             let is_unmarked = deferred.is_indexed && !has_lost;
             self.set_overlay(address, if is_unmarked { Overlay::Unmarked(uid) } else { Overlay::None });
@@ -404,8 +429,7 @@ impl Index {
     /// Restarts the work on the namespace: that work continues for which `continues` returns `true`. The deferred events
     /// of all other objects are applied, and every name is planned.
     pub fn restart(&mut self, continues: impl Fn(&Address, &Work) -> bool) {
-        let over = self.records.busy.extract_if(.., |address, (work, _)| !continues(address, work));
-        let over: Vec<_> = over.collect();
+        let over: Vec<_> = self.records.busy.extract_if(.., |address, (work, _)| !continues(address, work)).collect();
         for (address, (_, deferred)) in over {
             deferred.into_events(&address).for_each(|event| self.apply(event));
         }
@@ -433,8 +457,8 @@ impl Index {
 
     /// Replaces or removes a record that no step of this process has changed.
     fn change_record(&mut self, address: &Address, stored: Option<Stored>) {
-        let of = |stored: Option<&Stored>| stored.map(|stored| stored.record.clone());
-        if of(self.records.get(address)) != of(stored.as_ref()) {
+        let known = self.records.get(address).map(|stored| &stored.record);
+        if known != stored.as_ref().map(|stored| &stored.record) {
             self.records.changed.insert(address.clone());
         }
         self.set_record(address, stored);
@@ -452,11 +476,11 @@ impl Index {
         // The step that ended this dependency may also be the one that made it create-before-destroy.
         self.changes.names.extend(lost.iter().filter(|_| forces).cloned());
         let entry = self.entries.get(name);
-        let is_referenced = |lost: &Arc<str>| {
+        let are_referenced = lost.iter().all(|lost| {
             entry.is_some_and(|entry| entry.instance.references.iter().any(|used| used.target.name == *lost))
-        };
+        });
         // A record whose other links stay does not cost a visit of the other records of its family.
-        match lost.iter().all(is_referenced) {
+        match are_referenced {
             true => self.links.add(name, used),
             false => self.relink(name),
         }

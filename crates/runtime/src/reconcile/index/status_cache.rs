@@ -19,7 +19,7 @@ pub enum StatusOutcome {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct StatusCache {
+pub struct StatusCache {
     /// The current status.
     published: PublishedStatus,
     /// The generation that it was computed from, until the server has it. A server with a newer generation rejects it,
@@ -34,22 +34,22 @@ pub(super) struct StatusCache {
 }
 
 impl StatusCache {
-    pub(super) fn new(published: PublishedStatus) -> Self {
+    pub fn new(published: PublishedStatus) -> Self {
         Self { published, pending_for: None, written_version: Version(0), is_writing: false, deferred: None }
     }
 
-    pub(super) fn published(&self) -> &PublishedStatus {
+    pub fn published(&self) -> &PublishedStatus {
         &self.published
     }
 
     /// Whether the server has a status with this digest, or may accept the one that was written last as a status of
     /// this generation.
-    pub(super) fn is_published(&self, digest: u64, generation: i64) -> bool {
+    pub fn is_published(&self, digest: u64, generation: i64) -> bool {
         self.published.digest == digest && self.pending_for.is_none_or(|pending| pending == generation)
     }
 
     /// Records that a status is being written, which was computed from this generation.
-    pub(super) fn publish(&mut self, published: PublishedStatus, generation: i64) {
+    pub fn publish(&mut self, published: PublishedStatus, generation: i64) {
         self.published = published;
         self.pending_for = Some(generation);
         self.is_writing = true;
@@ -57,7 +57,7 @@ impl StatusCache {
 
     /// Records how the write of the status with this digest ended. Returns whether the server has a different status
     /// that must be replaced.
-    pub(super) fn written(&mut self, digest: u64, outcome: StatusOutcome) -> bool {
+    pub fn written(&mut self, digest: u64, outcome: StatusOutcome) -> bool {
         if let StatusOutcome::Stored(version) = outcome {
             self.written_version = self.written_version.max(version);
         }
@@ -79,7 +79,7 @@ impl StatusCache {
     }
 
     /// Records a status from the watch. Returns whether it replaces the cached one.
-    pub(super) fn observed(&mut self, version: Version, status: PublishedStatus) -> bool {
+    pub fn observed(&mut self, version: Version, status: PublishedStatus) -> bool {
         if self.is_writing {
             self.deferred = Some(Box::new((version, status)));
             return false;
@@ -93,14 +93,14 @@ impl StatusCache {
     }
 
     /// A status that the server has rejected is written again.
-    pub(super) fn write_again(&mut self) {
+    pub fn write_again(&mut self) {
         if self.pending_for.is_some() && !self.is_writing {
             self.published.digest = !self.published.digest;
         }
     }
 
     /// The writer has ended: the last status from the watch counts.
-    pub(super) fn begin_again(&mut self) {
+    pub fn begin_again(&mut self) {
         self.is_writing = false;
         if let Some(deferred) = self.deferred.take() {
             self.observed(deferred.0, deferred.1);

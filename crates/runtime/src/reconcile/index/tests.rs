@@ -8,20 +8,26 @@ use engine::load::{MovedFrom, Reference};
 use model::{Holder, Intent, Operation, Path, PlannedObject, Record, RecordedObject, Step};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
-    let reference = |target: &&str| Reference {
+    let references = references.iter().map(|target| Reference {
         target: Address::single(*target),
         at: Path::default(),
         explicit: true,
         selector: None,
         segments: Arc::default(),
-    };
+    });
     Instance {
         uid: format!("uid-of-{name}").into(),
         generation,
-        references: references.iter().map(reference).collect(),
+        references: references.collect(),
         service_account: "default".into(),
         ..Instance::plain(Address::single(name), "terraform_data")
     }
+}
+
+/// The Resource with former names.
+fn renamed(resource: Instance, from: &[&str]) -> Instance {
+    let moved_from = from.iter().map(|name| MovedFrom::annotation(Address::single(*name))).collect();
+    Instance { moved_from, ..resource }
 }
 
 fn applied(instance: Instance) -> Event {
@@ -84,8 +90,7 @@ fn a_new_generation_is_planned_and_own_marks_are_not() {
 
 #[test]
 fn a_removed_finalizer_is_planned_only_if_a_record_exists() {
-    let finalizer_only = |instance: Instance| Instance { has_finalizer: true, ..instance };
-    let mut index = index([applied(finalizer_only(resource("a", 1, &[])))]);
+    let mut index = index([applied(Instance { has_finalizer: true, ..resource("a", 1, &[]) })]);
     wakes(&mut index, applied(resource("a", 1, &[])), &[]);
     index.apply(applied(marked(resource("a", 1, &[]))));
     wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &["a"]);
@@ -152,40 +157,36 @@ fn the_desired_digest_changes_with_the_resource_and_not_with_records() {
 /// each change of the digest plans the name.
 #[test]
 fn the_desired_digest_changes_with_the_claims_of_other_resources() {
-    let claims = |generation, from: &[&str]| Instance {
-        moved_from: from.iter().map(|name| MovedFrom::annotation(Address::single(*name))).collect(),
-        ..resource("b", generation, &[])
-    };
-    let deleting = || Instance { deleting: true, ..claims(1, &["a"]) };
     let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
     let free = index.desired_digest("a");
-    wakes(&mut index, applied(claims(1, &["a"])), &["a", "b"]);
+    wakes(&mut index, applied(renamed(resource("b", 1, &[]), &["a"])), &["a", "b"]);
     let claimed = index.desired_digest("a");
     assert_ne!(claimed, free);
     index.apply(Event::RecordApplied(record("b", 6, &[])));
     index.apply(Event::RecordDeleted(Address::single("b"), Version(7)));
     assert_eq!(index.desired_digest("a"), claimed, "steps do not change it");
     index.take_changes();
-    wakes(&mut index, applied(claims(2, &["other"])), &["a", "b", "other"]);
+    wakes(&mut index, applied(renamed(resource("b", 2, &[]), &["other"])), &["a", "b", "other"]);
     assert_eq!(index.desired_digest("a"), free, "the claim was corrected");
-    index.apply(applied(claims(3, &["a"])));
+    index.apply(applied(renamed(resource("b", 3, &[]), &["a"])));
     index.take_changes();
-    wakes(&mut index, applied(deleting()), &["a", "b"]);
+    let deleting = Instance { deleting: true, ..renamed(resource("b", 1, &[]), &["a"]) };
+    wakes(&mut index, applied(deleting), &["a", "b"]);
     assert_eq!(index.desired_digest("a"), free);
     wakes(&mut index, Event::ResourceDeleted("b".into()), &["a"]);
     assert_eq!(index.desired_digest("a"), free);
-    index.apply(applied(claims(1, &["a"])));
+    index.apply(applied(renamed(resource("b", 1, &[]), &["a"])));
     index.take_changes();
-    let successor = Instance { uid: "uid-of-the-next".into(), ..claims(1, &[]) };
+    let successor = Instance { uid: "uid-of-the-next".into(), ..resource("b", 1, &[]) };
     wakes(&mut index, applied(successor), &["a", "b"]);
     assert_eq!(index.desired_digest("a"), free, "the watch has omitted the deletion");
-    index.apply(applied(claims(1, &["a"])));
+    index.apply(applied(renamed(resource("b", 1, &[]), &["a"])));
     index.take_changes();
     wakes(&mut index, Event::ResourceDeleted("b".into()), &["a", "b"]);
     assert_eq!(index.desired_digest("a"), free);
     index.apply(Event::ResourceDeleted("a".into()));
     let abandoned = index.desired_digest("a");
-    index.apply(applied(claims(1, &["a"])));
+    index.apply(applied(renamed(resource("b", 1, &[]), &["a"])));
     assert_ne!(index.desired_digest("a"), abandoned);
 }
 
@@ -236,20 +237,20 @@ fn marks_count_as_written_until_the_watch_confirms_them() {
 /// The finalizer of a new Resource is not the one that was removed before the record of its predecessor.
 #[test]
 fn a_removed_record_says_nothing_about_the_next_resource_of_the_name() {
-    let next = |instance: Instance| Instance { uid: "uid-of-the-next".into(), has_finalizer: true, ..instance };
     let mut index = index([applied(marked(resource("a", 1, &[]))), Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
     index.begin(&address, step());
     index.apply(Event::ResourceDeleted("a".into()));
-    index.apply(applied(next(resource("a", 1, &[]))));
+    let next = Instance { uid: "uid-of-the-next".into(), has_finalizer: true, ..resource("a", 1, &[]) };
+    index.apply(applied(next));
     index.end(&address, Written::Erased);
     assert!(index.instance("a").unwrap().has_finalizer);
 }
 
 #[test]
 fn the_marks_of_a_resource_that_has_adopted_a_record_count_as_removed_with_it() {
-    let next = |instance: Instance| marked(Instance { uid: "uid-of-the-next".into(), ..instance });
-    let mut index = index([applied(next(resource("a", 1, &[]))), Event::RecordApplied(record("a", 5, &[]))]);
+    let next = marked(Instance { uid: "uid-of-the-next".into(), ..resource("a", 1, &[]) });
+    let mut index = index([applied(next), Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
     index.begin(&address, step());
     index.end(&address, Written::Erased);
@@ -277,9 +278,9 @@ fn a_changed_namespace_plans_everything_once() {
 
 #[test]
 fn a_planned_deletion_does_not_plan_neighbors_that_are_being_deleted() {
-    let deleting = |name, references: &[&str]| Instance { deleting: true, ..resource(name, 1, references) };
-    let mut index =
-        index([applied(deleting("a", &[])), applied(deleting("b", &["a"])), applied(resource("c", 1, &["a"]))]);
+    let [a, b] = [resource("a", 1, &[]), resource("b", 1, &["a"])]
+        .map(|resource| applied(Instance { deleting: true, ..resource }));
+    let mut index = index([a, b, applied(resource("c", 1, &["a"]))]);
     index.apply(Event::ResourceDeleted("a".into()));
     let Changes { names, removed, .. } = index.take_changes();
     assert_eq!((names, removed), (["c".into()].into(), ["a".into()].into()));
@@ -290,18 +291,14 @@ fn a_planned_deletion_does_not_plan_neighbors_that_are_being_deleted() {
 
 #[test]
 fn a_moved_name_is_connected_with_its_previous_name() {
-    let renamed = |generation, from: &[&str]| Instance {
-        moved_from: from.iter().map(|name| MovedFrom::annotation(Address::single(*name))).collect(),
-        ..resource("b", generation, &[])
-    };
     let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
-    wakes(&mut index, applied(renamed(1, &["a"])), &["a", "b"]);
+    wakes(&mut index, applied(renamed(resource("b", 1, &[]), &["a"])), &["a", "b"]);
     assert_eq!(index.component(["a".into()]).len(), 2);
     let before = index.fingerprint(&Address::single("b"));
     index.apply(Event::RecordApplied(record("a", 6, &[])));
     assert_ne!(index.fingerprint(&Address::single("b")), before);
     index.take_changes();
-    wakes(&mut index, applied(renamed(1, &[])), &["a", "b"]);
+    wakes(&mut index, applied(resource("b", 1, &[])), &["a", "b"]);
     assert_eq!(index.component(["a".into()]).len(), 1, "the move is no longer declared");
     let mut moving = record("a", 7, &[]);
     Arc::make_mut(&mut moving.record).moving_to = Some(Box::new(Address::single("b")));
@@ -315,36 +312,31 @@ fn a_moved_name_is_connected_with_its_previous_name() {
 
 #[test]
 fn a_misspelled_move_is_connected_with_similar_names() {
-    let deleting = || Instance { deleting: true, ..resource("database", 1, &[]) };
-    let says = |from: &str| Instance {
-        moved_from: [MovedFrom::annotation(Address::single(from))].into(),
-        ..resource("orders", 1, &[])
-    };
-    let together = |index: &Index, name: &str| {
-        let all: Vec<_> = index.component([name.into()]).into_iter().collect();
-        all.join(" ")
-    };
-    let mut index = index([applied(deleting()), Event::RecordApplied(record("database", 5, &["disk"]))]);
-    wakes(&mut index, applied(says("databse")), &["database", "databse", "orders"]);
-    assert_eq!(together(&index, "orders"), "database databse disk orders");
-    assert_eq!(together(&index, "database"), "database databse disk orders");
+    let deleting = applied(Instance { deleting: true, ..resource("database", 1, &[]) });
+    let misspelled = applied(renamed(resource("orders", 1, &[]), &["databse"]));
+    let mut index = index([deleting.clone(), Event::RecordApplied(record("database", 5, &["disk"]))]);
+    wakes(&mut index, misspelled.clone(), &["database", "databse", "orders"]);
+    assert_eq!(component(&index, "orders"), ["database", "databse", "disk", "orders"]);
+    assert_eq!(component(&index, "database"), ["database", "databse", "disk", "orders"]);
     index.apply(applied(resource("database", 1, &[])));
-    assert_eq!(together(&index, "database"), "database disk", "it is desired again");
-    index.apply(applied(deleting()));
+    assert_eq!(component(&index, "database"), ["database", "disk"], "it is desired again");
+    index.apply(deleting);
     index.take_changes();
-    wakes(&mut index, applied(says("storage")), &["database", "databse", "orders", "storage"]);
-    assert_eq!(together(&index, "database"), "database disk");
-    index.apply(applied(says("databse")));
+    let other = applied(renamed(resource("orders", 1, &[]), &["storage"]));
+    wakes(&mut index, other, &["database", "databse", "orders", "storage"]);
+    assert_eq!(component(&index, "database"), ["database", "disk"]);
+    index.apply(misspelled.clone());
     index.apply(Event::RecordApplied(record("orders", 6, &[])));
-    assert_eq!(together(&index, "database"), "database disk", "it has its own record");
+    assert_eq!(component(&index, "database"), ["database", "disk"], "it has its own record");
     index.apply(Event::RecordDeleted(Address::single("orders"), Version(7)));
     index.take_changes();
     wakes(&mut index, Event::ResourceDeleted("orders".into()), &["database", "databse", "orders"]);
-    index.apply(applied(says("databse")));
+    index.apply(misspelled);
     index.apply(Event::ResourceDeleted("database".into()));
-    assert_eq!(together(&index, "orders"), "database databse disk orders", "its record is abandoned");
+    let orders = component(&index, "orders");
+    assert_eq!(orders, ["database", "databse", "disk", "orders"], "its record is abandoned");
     index.apply(Event::RecordApplied(record("databse", 8, &[])));
-    assert_eq!(together(&index, "orders"), "databse orders", "the name is not misspelled");
+    assert_eq!(component(&index, "orders"), ["databse", "orders"], "the name is not misspelled");
 }
 
 fn reader(name: &str, key: &str) -> Instance {
@@ -398,7 +390,7 @@ fn a_restart_reads_inputs_again() {
 }
 
 /// The event of a `ProviderConfig` with this resource version.
-pub(in crate::reconcile) fn observed_provider_config(object: serde_json::Value, version: u64) -> Event {
+pub fn observed_provider_config(object: serde_json::Value, version: u64) -> Event {
     let object = serde_json::from_value(object).unwrap();
     let config =
         engine::load::provider_config_from_raw(&object, &"default".into(), &mut engine::load::Interner::default());
@@ -445,35 +437,37 @@ fn a_provider_config_that_references_a_family_waits_for_all_instances() {
         "metadata": {"name": "web", "namespace": "shop", "uid": "w", "generation": 1},
         "spec": {"type": "terraform_data", "count": "${size.input}", "config": {}},
     });
-    let account = "default".into();
-    let from_json = |json: serde_json::Value| -> Instance {
-        let resource: api::Resource = serde_json::from_value(json).unwrap();
-        engine::load::from_api(&resource, &account, &mut engine::load::Interner::default())
-    };
-    let recorded = |address: &str, value: Value| {
-        let address: Address = address.parse().unwrap();
-        let mut stored = record(&address.name, 1, &[]);
-        let record = Arc::make_mut(&mut stored.record);
-        record.address = address;
-        record.current = Some(Arc::new(RecordedObject { value, ..RecordedObject::default() }));
-        Event::RecordApplied(stored)
-    };
-    let id = |id: &str| Value::map([("id", Value::from(id))]);
-    let evaluated = |index: &Index| match index.provider_configs(&BTreeMap::new()).remove(0).configuration {
-        Ok(used) => used.configuration.to_public_json().to_string(),
-        Err((reason, _)) => reason.to_string(),
-    };
+    let family: api::Resource = serde_json::from_value(family).unwrap();
+    let family = engine::load::from_api(&family, &"default".into(), &mut engine::load::Interner::default());
     let settings = provider_config("own", 1, 1, "${web.map(w, w.id).join(',')}");
-    let mut index = index([clouds(), settings, applied(from_json(family)), applied(resource("size", 1, &[]))]);
-    assert_eq!(evaluated(&index), "DependencyNotReady");
-    index.apply(recorded("web[0]", id("a")));
-    assert_eq!(evaluated(&index), "DependencyNotReady", "the number of instances is unknown");
-    index.apply(recorded("size", Value::map([("input", Value::from(2))])));
-    assert_eq!(evaluated(&index), "DependencyNotReady");
-    index.apply(recorded("web[1]", id("b")));
+    let mut index = index([clouds(), settings, applied(family), applied(resource("size", 1, &[]))]);
+    assert!(evaluated(&index).starts_with("DependencyNotReady: "));
+    index.apply(recorded("web[0]", 1, ("id", "a".into())));
+    assert!(evaluated(&index).starts_with("DependencyNotReady: "), "the number of instances is unknown");
+    index.apply(recorded("size", 1, ("input", Value::from(2))));
+    assert!(evaluated(&index).starts_with("DependencyNotReady: "));
+    index.apply(recorded("web[1]", 1, ("id", "b".into())));
     // An instance that will be destroyed is not included.
-    index.apply(recorded("web[2]", id("c")));
+    index.apply(recorded("web[2]", 1, ("id", "c".into())));
     assert_eq!(evaluated(&index), r#"{"address":"a,b"}"#);
+}
+
+/// A record of an object with one attribute.
+fn recorded(address: &str, version: u64, attribute: (&str, Value)) -> Event {
+    let address: Address = address.parse().unwrap();
+    let mut stored = record(&address.name, version, &[]);
+    let record = Arc::make_mut(&mut stored.record);
+    record.address = address;
+    record.current = Some(Arc::new(RecordedObject { value: Value::map([attribute]), ..RecordedObject::default() }));
+    Event::RecordApplied(stored)
+}
+
+/// The configuration of the first `ProviderConfig`, or why it cannot be evaluated.
+fn evaluated(index: &Index) -> String {
+    match index.provider_configs(&BTreeMap::new()).remove(0).configuration {
+        Ok(used) => used.configuration.to_public_json().to_string(),
+        Err((reason, message)) => format!("{reason}: {message}"),
+    }
 }
 
 #[test]
@@ -503,10 +497,6 @@ fn a_provider_config_is_used_by_resources_and_by_records() {
 
 #[test]
 fn references_in_a_provider_config_use_recorded_values() {
-    let evaluated = |index: &Index| match index.provider_configs(&BTreeMap::new()).remove(0).configuration {
-        Ok(used) => format!("{:?}", used.configuration.get("address").unwrap()),
-        Err((reason, message)) => format!("{reason}: {message}"),
-    };
     let mut index = index([clouds(), provider_config("own", 1, 1, "${server.id}")]);
     assert_eq!(evaluated(&index), "DependencyNotFound: the configuration references `server`, which does not exist");
     index.apply(applied(resource("server", 1, &[])));
@@ -514,25 +504,16 @@ fn references_in_a_provider_config_use_recorded_values() {
         evaluated(&index),
         "DependencyNotReady: the configuration depends on objects that do not exist yet: `server`"
     );
-    let with_id = |stored: &mut Stored, id: &str| {
-        let value = Value::map([("id", Value::from(id))]);
-        let object = RecordedObject { value, ..RecordedObject::default() };
-        Arc::make_mut(&mut stored.record).current = Some(Arc::new(object));
-    };
-    let mut stored = record("server", 4, &[]);
-    with_id(&mut stored, "i-1");
-    index.apply(Event::RecordApplied(stored));
-    assert_eq!(evaluated(&index), format!("{:?}", Value::from("i-1")));
+    index.apply(recorded("server", 4, ("id", "i-1".into())));
+    assert_eq!(evaluated(&index), r#"{"address":"i-1"}"#);
     // Some instances of a family may exist before others.
     index.apply(provider_config("own", 2, 2, "${web[1].id}"));
     index.apply(applied(resource("web", 1, &[])));
-    let mut instance = |number: u64| {
-        let mut stored = record("web", 5 + number, &[]);
-        Arc::make_mut(&mut stored.record).address = format!("web[{number}]").parse().unwrap();
-        with_id(&mut stored, &format!("w-{number}"));
-        index.apply(Event::RecordApplied(stored));
-        evaluated(&index)
-    };
-    assert_eq!(instance(0), "DependencyNotReady: the configuration depends on objects that do not exist yet: `web`");
-    assert_eq!(instance(1), format!("{:?}", Value::from("w-1")));
+    index.apply(recorded("web[0]", 5, ("id", "w-0".into())));
+    assert_eq!(
+        evaluated(&index),
+        "DependencyNotReady: the configuration depends on objects that do not exist yet: `web`"
+    );
+    index.apply(recorded("web[1]", 6, ("id", "w-1".into())));
+    assert_eq!(evaluated(&index), r#"{"address":"w-1"}"#);
 }

@@ -36,7 +36,7 @@ impl Index {
     }
 
     /// Plans the records without a Resource, which may or may not be destroyed now.
-    pub(super) fn incomplete(&mut self, why: Diagnostics) {
+    pub fn incomplete(&mut self, why: Diagnostics) {
         if self.incomplete != why {
             self.incomplete = why;
             let records = self.records.keys().map(|address| &address.name);
@@ -44,26 +44,26 @@ impl Index {
         }
     }
 
-    pub(super) fn wake_for_family(&mut self, change: impl FnOnce(&mut FamilyCache) -> Vec<Arc<str>>) {
+    pub fn wake_for_family(&mut self, change: impl FnOnce(&mut FamilyCache) -> Vec<Arc<str>>) {
         let names = change(&mut self.families);
         self.changes.names.extend(names);
     }
 
     /// Plans those of the names that exist.
-    pub(super) fn wake_known(&mut self, names: BTreeSet<Arc<str>>) {
+    pub fn wake_known(&mut self, names: BTreeSet<Arc<str>>) {
         let known: Vec<Arc<str>> = names.into_iter().filter(|name| self.knows(name)).collect();
         self.changes.names.extend(known);
     }
 
     /// Neighbors are planned too, because the component may split.
-    pub(super) fn wake_with_neighbours(&mut self, name: &Arc<str>) {
+    pub fn wake_with_neighbours(&mut self, name: &Arc<str>) {
         self.changes.names.extend(self.links.neighbours(name).cloned());
         self.changes.names.insert(name.clone());
     }
 
     /// Plans a Resource and the names that it was, or may have been, renamed from: an earlier plan to destroy these is
     /// stale.
-    pub(super) fn wake_with_renames(&mut self, instance: &Instance) {
+    pub fn wake_with_renames(&mut self, instance: &Instance) {
         self.changes.names.insert(instance.address.name.clone());
         self.changes.names.extend(instance.moved_from.iter().map(|moved| moved.from.name.clone()));
         self.changes.names.extend(self.rename_candidates(instance));

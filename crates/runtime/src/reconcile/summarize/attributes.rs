@@ -9,7 +9,7 @@ const MARKER: usize = 48;
 
 /// The object's attributes as JSON of at most `room` bytes. Markers replace the largest attributes first. If the
 /// markers do not fit either, attributes are omitted and one marker shows how many.
-pub(super) fn visible(object: &Value, room: usize) -> Map<String, Json> {
+pub fn visible(object: &Value, room: usize) -> Map<String, Json> {
     let mut shown = match object {
         Value::Map(map) => public_map(map.iter()),
         _ => Map::new(),

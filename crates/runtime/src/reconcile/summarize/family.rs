@@ -51,6 +51,12 @@ pub struct FamilyInput<'a> {
     pub now: Timestamp,
 }
 
+impl<'a> FamilyInput<'a> {
+    fn objects(&self) -> impl Iterator<Item = &'a ObjectInput<'a>> + Clone + use<'a> {
+        self.members.iter().map(|member| &member.object)
+    }
+}
+
 /// Summarizes a Resource with all its instances.
 pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
     let verdicts = Verdicts::of(family);
@@ -59,20 +65,21 @@ pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
     let is_rest = judged.object.class == Class::Ready && judged.rest.class != Class::Ready;
     let leading = if is_rest { verdicts.leading_rest() } else { verdicts.leading(family) };
     let cause = leading.unwrap_or_else(|| judged.worst().clone());
-    let members = || family.members.iter().map(|member| &member.object);
     let resource = Resource { instance: family.resource, previous: family.previous, namespace: family.namespace };
     let new = super::conditions(resource, &judged, drifted(family, family.resource.generation));
     let notes = super::notes(resource, &judged, &cause, &new);
-    let wants =
-        members().flat_map(|member| member.dependencies).filter(|other| other.name != family.resource.address.name);
+    let dependencies = family
+        .objects()
+        .flat_map(|object| object.dependencies)
+        .filter(|dependency| dependency.name != family.resource.address.name);
     let mut status = ResourceStatus {
         observed_generation: family.resource.generation,
         conditions: merge(&family.previous.conditions(), new, family.now),
-        revision: super::revision(members().filter_map(|member| member.record)),
+        revision: super::revision(family.objects().filter_map(|object| object.record)),
         lifecycle: lifecycle(family),
-        dependencies: super::names(wants),
+        dependencies: super::names(dependencies),
         instances: Some(verdicts.instances(family)),
-        deposed: members().flat_map(super::deposed).take(LIST_LIMIT).collect(),
+        deposed: family.objects().flat_map(super::deposed).take(LIST_LIMIT).collect(),
         pending: pending(family),
         last_handled_reconcile_at: super::handled(resource, judged.object.class == Class::Suspended),
         ..ResourceStatus::default()
@@ -83,8 +90,7 @@ pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
 
 /// Drops entries from the end of the lists until the status fits: keys of instances may be long.
 fn fit(status: &mut ResourceStatus) {
-    let size = |status: &ResourceStatus| serde_json::to_vec(status).map_or(0, |bytes| bytes.len());
-    while size(status) > STATUS_LIMIT {
+    while serde_json::to_vec(&*status).map_or(0, |bytes| bytes.len()) > STATUS_LIMIT {
         let cut = status.instances.as_mut().and_then(|instances| instances.troubled.pop()).is_some();
         if !cut && status.deposed.pop().is_none() {
             return;
@@ -142,20 +148,14 @@ impl<'a> Verdicts<'a> {
             return verdict::suspended("suspended", false);
         }
         let ready = list.iter().filter(|(_, verdict)| verdict.class == Class::Ready).count();
-        let lost = family.lost.as_ref().map(|(loss, address)| remark(*loss, address)).unwrap_or_default();
-        let at_rest = |reason, message: String| Verdict {
-            reason,
-            message: format!("{message}{lost}"),
-            ..Verdict::ready(family.resource)
-        };
         let kind = family.resource.address.kind();
         let desired = match family.extent {
             InstanceCount::Disabled => {
-                return at_rest(Reason::Disabled, format!("the {kind} is disabled and has no objects"));
+                return at_rest(family, Reason::Disabled, &format!("the {kind} is disabled and has no objects"));
             }
             InstanceCount::Unknown => return Verdict::progressing(Reason::Progressing, "not planned yet"),
             InstanceCount::Known(0) => {
-                return at_rest(Reason::NoInstances, "the desired number of instances is 0".to_owned());
+                return at_rest(family, Reason::NoInstances, "the desired number of instances is 0");
             }
             InstanceCount::Known(desired) => desired,
         };
@@ -168,7 +168,7 @@ impl<'a> Verdicts<'a> {
             None if (ready as u64) < desired => {
                 Verdict::progressing(Reason::Progressing, format!("{ready} of {desired} ready"))
             }
-            None => at_rest(Reason::Available, format!("{ready} of {desired} ready")),
+            None => at_rest(family, Reason::Available, &format!("{ready} of {desired} ready")),
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Verdicts<'a> {
             Some((address, verdict)) => {
                 let removed = family.members.iter().filter(|member| !member.desired).count();
                 let leaves = if removed == 0 { String::new() } else { format!("{removed} no longer desired; ") };
-                let more = more(self.others.iter().filter(|(_, other)| other.class != Class::Ready).count() - 1);
+                let more = more(self.others.iter().filter(|(_, verdict)| verdict.class != Class::Ready).count() - 1);
                 Verdict { message: format!("{leaves}{address}: {}{more}", verdict.message), ..verdict }
             }
         }
@@ -205,7 +205,7 @@ impl<'a> Verdicts<'a> {
 
     fn instances(&self, family: &FamilyInput<'_>) -> Instances {
         let troubled = self.desired.iter().chain(&self.others).filter(|(_, verdict)| is_trouble(verdict));
-        let deposed = family.members.iter().filter_map(|member| member.object.record);
+        let records = family.objects().filter_map(|object| object.record);
         let ready = if family.resource.deleting { 0 } else { self.ready() };
         Instances {
             desired: match family.extent {
@@ -214,8 +214,8 @@ impl<'a> Verdicts<'a> {
                 InstanceCount::Known(desired) => Some(desired),
             },
             ready: ready as u64,
-            deposed: deposed.map(|record| record.deposed.len() as u64).sum(),
-            troubled: troubled.take(TROUBLED).map(|one| troubled_instance(family.namespace, one)).collect(),
+            deposed: records.map(|record| record.deposed.len() as u64).sum(),
+            troubled: troubled.take(TROUBLED).map(|instance| troubled_instance(family.namespace, instance)).collect(),
         }
     }
 }
@@ -223,17 +223,23 @@ impl<'a> Verdicts<'a> {
 /// The instance that represents all that are not ready: one with an error before one that is progressing. The whole is
 /// `Stalled` only when no step of it is running or waiting.
 fn lead(verdicts: &[(&Address, Verdict)], is_active: bool) -> Option<(Address, Verdict)> {
-    let open = || verdicts.iter().filter(|(_, verdict)| verdict.class != Class::Ready);
-    let (address, first) = open().find(|(_, verdict)| verdict.is_error).or_else(|| open().next())?;
+    let mut open = verdicts.iter().filter(|(_, verdict)| verdict.class != Class::Ready);
+    let (address, first) = open.clone().find(|(_, verdict)| verdict.is_error).or_else(|| open.clone().next())?;
     let mut lead = first.clone();
-    let stalled = open().any(|(_, verdict)| verdict.class == Class::Stalled);
+    let stalled = open.clone().any(|(_, verdict)| verdict.class == Class::Stalled);
     lead.class = match lead.class {
         Class::Suspended => Class::Suspended,
         _ if stalled && !is_active => Class::Stalled,
         _ => Class::Progressing,
     };
-    lead.blocks_deletion = open().any(|(_, verdict)| verdict.blocks_deletion);
+    lead.blocks_deletion = open.any(|(_, verdict)| verdict.blocks_deletion);
     Some(((*address).clone(), lead))
+}
+
+/// The verdict on a family that is ready, which also says what it has lost.
+fn at_rest(family: &FamilyInput<'_>, reason: Reason, message: &str) -> Verdict {
+    let lost = family.lost.as_ref().map(|(loss, address)| remark(*loss, address)).unwrap_or_default();
+    Verdict { reason, message: format!("{message}{lost}"), ..Verdict::ready(family.resource) }
 }
 
 /// What a family that is ready says about what it has lost: nothing that it desires.
@@ -271,44 +277,47 @@ fn drifted(
     family: &FamilyInput<'_>,
     generation: i64,
 ) -> Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
-    let mut all = family.members.iter().filter_map(|member| {
+    let mut conditions = family.members.iter().filter_map(|member| {
         let condition = super::drifted(&member.object, generation)?;
         Some((member.address, condition))
     });
-    let (address, mut condition) = all.next()?;
-    let message = format!("{address}: {}{}", condition.message, more(all.count()));
+    let (address, mut condition) = conditions.next()?;
+    let message = format!("{address}: {}{}", condition.message, more(conditions.count()));
     condition.message = super::cut_to(&message, MESSAGE_LIMIT);
     Some(condition)
 }
 
 /// The lifecycle of the first create-before-destroy instance, or of the first one that sets it.
 fn lifecycle(family: &FamilyInput<'_>) -> Option<api::EffectiveLifecycle> {
-    let all = || family.members.iter().filter_map(|member| super::lifecycle(&member.object));
-    all().find(|lifecycle| lifecycle.create_before_destroy).or_else(|| all().next())
+    let mut lifecycles = family.objects().filter_map(super::lifecycle);
+    lifecycles.clone().find(|lifecycle| lifecycle.create_before_destroy).or_else(|| lifecycles.next())
 }
 
 /// The most severe pending action of all instances, and the steps that they wait for.
 fn pending(family: &FamilyInput<'_>) -> Option<Pending> {
-    let grave = |action: &Action| match action {
-        Action::Replace => 0,
-        Action::Destroy => 1,
-        Action::Forget => 2,
-        Action::Create => 3,
-        Action::Update => 4,
-        _ => 5,
-    };
-    let open = || family.members.iter().filter_map(|member| Some((member, super::left_to_do(&member.object)?)));
-    let action = open().map(|(_, action)| action).min_by_key(grave)?;
-    let own = &family.resource.address.name;
-    let mut waiting_for: Vec<String> = open()
-        .flat_map(|(member, _)| member.object.waiting_for)
-        .filter(|step| step.address.name != *own)
+    let open = family.objects().filter_map(|object| Some((object, super::left_to_do(object)?)));
+    let action = open.clone().map(|(_, action)| action).min_by_key(|action| rank(*action))?;
+    let mut waiting_for: Vec<String> = open
+        .flat_map(|(object, _)| object.waiting_for)
+        .filter(|step| step.address.name != family.resource.address.name)
         .map(Step::id)
         .collect();
     waiting_for.sort();
     waiting_for.dedup();
     waiting_for.truncate(LIST_LIMIT);
     Some(Pending { action: super::action_word(action).to_owned(), paths: Vec::new(), waiting_for })
+}
+
+/// The most severe action has the lowest rank.
+fn rank(action: Action) -> u8 {
+    match action {
+        Action::Replace => 0,
+        Action::Destroy => 1,
+        Action::Forget => 2,
+        Action::Create => 3,
+        Action::Update => 4,
+        _ => 5,
+    }
 }
 
 #[cfg(test)]

@@ -42,58 +42,53 @@ fn reported_drift_is_a_condition_and_only_a_missing_object_is_not_ready() {
         case.change.as_mut().unwrap().drift = Some(drift);
         case
     };
-    let conditions_with_reason = |summary: &Summary| {
-        let conditions = summary.status.conditions.iter().map(|c| format!("{}={} {}", c.type_, c.status, c.reason));
-        conditions.collect::<Vec<_>>().join(", ")
-    };
     let changed = Drift::Changed(vec![Path::default().name("input")]);
     let reported = drifted(changed.clone(), Action::NoOp).sum(1);
-    assert_eq!(conditions_with_reason(&reported), "Ready=True Available, Synced=True Available, Drifted=True Drifted");
+    assert_eq!(conditions(&reported), ["Ready=True/Available", "Synced=True/Available", "Drifted=True/Drifted"]);
     assert!(reported.status.conditions[2].message.starts_with("changed outside of Purlin: `input`; not corrected"));
     let missing = drifted(Drift::Missing, Action::NoOp).sum(1);
-    assert_eq!(
-        conditions_with_reason(&missing),
-        "Ready=False ObjectMissing, Synced=False ObjectMissing, Stalled=True ObjectMissing, Drifted=True ObjectMissing"
-    );
+    let of_missing = ["Ready=False", "Synced=False", "Stalled=True", "Drifted=True"];
+    assert_eq!(conditions(&missing), of_missing.map(|condition| format!("{condition}/ObjectMissing")));
     assert!(missing.notes.is_empty(), "the plan reports the event");
     let recorded = drifted(Drift::Missing, Action::Record).at(Operation::Record, StepState::Finished).sum(1);
     assert_eq!(recorded.status.conditions, missing.status.conditions, "the record got another setting meanwhile");
     let correcting = drifted(changed.clone(), Action::Update).at(Operation::Update, StepState::Running).sum(1);
-    assert!(conditions_with_reason(&correcting).contains("Drifted=True Drifted"));
+    assert!(conditions(&correcting).contains(&"Drifted=True/Drifted".to_owned()));
     let corrected = drifted(changed, Action::Update).at(Operation::Update, StepState::Finished).sum(1);
-    assert_eq!(conditions_with_reason(&corrected), "Ready=True Available, Synced=True Available");
+    assert_eq!(conditions(&corrected), ["Ready=True/Available", "Synced=True/Available"]);
 }
 
 #[test]
 fn a_delayed_step_shows_its_reason_and_is_reported_once() {
-    let late = || StepState::Delayed {
+    let late = StepState::Delayed {
         reason: Reason::TimeLimitExceeded,
         message: "takes longer than 30m".into(),
         is_stalled: false,
     };
-    let summary = case(Action::Create).at(Operation::Create, late()).sum(1);
+    let summary = case(Action::Create).at(Operation::Create, late.clone()).sum(1);
     let reasons: Vec<_> = summary.status.conditions.iter().map(|c| (c.type_.as_str(), c.reason.as_str())).collect();
     let expected = ["Ready", "Synced", "Reconciling"].map(|kind| (kind, "TimeLimitExceeded"));
     assert_eq!(reasons, expected);
     assert_eq!((summary.notes.len(), summary.notes[0].reason), (1, "TimeLimitExceeded"));
-    let again = case(Action::Create).at(Operation::Create, late()).then(&summary).sum(2);
+    let again = case(Action::Create).at(Operation::Create, late).then(&summary).sum(2);
     assert!(again.notes.is_empty());
 }
 
 #[test]
 fn a_step_that_is_tried_again_shows_the_last_failure() {
-    let tried_again = |state| {
-        let case = Case { last_failure: Some("503 no capacity"), ..case(Action::Create) };
-        case.at(Operation::Create, state).sum(1).status.conditions[0].message.clone()
-    };
-    assert_eq!(tried_again(StepState::Running), "creating the object; the last attempt failed: 503 no capacity");
-    assert_eq!(tried_again(StepState::Waiting), "waiting to create; the last attempt failed: 503 no capacity");
     let delayed = StepState::Delayed {
         reason: Reason::Progressing,
         message: "0 of 1 Pods are available".into(),
         is_stalled: false,
     };
-    assert_eq!(tried_again(delayed), "0 of 1 Pods are available");
+    for (state, message) in [
+        (StepState::Running, "creating the object; the last attempt failed: 503 no capacity"),
+        (StepState::Waiting, "waiting to create; the last attempt failed: 503 no capacity"),
+        (delayed, "0 of 1 Pods are available"),
+    ] {
+        let case = Case { last_failure: Some("503 no capacity"), ..case(Action::Create) };
+        assert_eq!(case.at(Operation::Create, state).sum(1).status.conditions[0].message, message);
+    }
 }
 
 struct Case {
@@ -168,8 +163,7 @@ impl Case {
 
 /// `Type=Status/Reason` of each condition.
 fn conditions(summary: &Summary) -> Vec<String> {
-    let text = |c: &Condition| format!("{}={}/{}", c.type_, c.status, c.reason);
-    summary.status.conditions.iter().map(text).collect()
+    summary.status.conditions.iter().map(|c| format!("{}={}/{}", c.type_, c.status, c.reason)).collect()
 }
 
 #[test]
@@ -215,22 +209,20 @@ fn an_object_is_not_ready_before_its_planned_change_is_carried_out() {
     for action in [Action::Create, Action::Update, Action::Replace] {
         assert_eq!(conditions(&case(action).sum(1))[0], "Ready=False/Progressing", "{action:?}");
     }
-    let destroyed = || case(Action::Replace).at(Operation::Destroy, StepState::Finished);
-    assert_eq!(conditions(&destroyed().sum(1))[0], "Ready=False/Progressing", "the new object does not exist");
-    let created = destroyed().at(Operation::Create, StepState::Finished);
+    let destroyed = case(Action::Replace).at(Operation::Destroy, StepState::Finished);
+    assert_eq!(conditions(&destroyed.sum(1))[0], "Ready=False/Progressing", "the new object does not exist");
+    let created = destroyed.at(Operation::Create, StepState::Finished);
     assert_eq!(conditions(&created.sum(1))[0], "Ready=True/Available");
 }
 
 #[test]
 fn the_same_failure_is_reported_once() {
-    let failed = || {
-        let message = "timed out".to_owned();
-        let state = StepState::Failed { reason: Reason::OperationFailed, message, retryable: true };
-        case(Action::Update).at(Operation::Update, state)
-    };
-    let first = failed().sum(1);
+    let message = "timed out".to_owned();
+    let state = StepState::Failed { reason: Reason::OperationFailed, message, retryable: true };
+    let failed = case(Action::Update).at(Operation::Update, state);
+    let first = failed.sum(1);
     assert_eq!(first.notes.len(), 1);
-    assert_eq!(failed().then(&first).sum(2).notes, []);
+    assert_eq!(failed.then(&first).sum(2).notes, []);
 }
 
 #[test]
@@ -288,20 +280,21 @@ fn an_object_that_another_client_deletes_is_terminating() {
 
 #[test]
 fn an_object_is_ready_only_if_it_was_seen_since_the_start() {
-    let unseen = |previous: Option<&Summary>| {
-        let case = Case { is_unseen: true, ..case(Action::NoOp) };
-        previous.map_or(case.sum(5), |previous| Case { is_unseen: true, ..case.then(previous) }.sum(5))
-    };
-    let unknown = conditions(&unseen(None));
+    let unknown = conditions(&unseen().sum(5));
     assert_eq!(unknown[..2], ["Ready=False/Progressing", "Synced=False/Progressing"], "it may exist elsewhere only");
     let ready = case(Action::NoOp).sum(1);
     let degraded = with_health(Health::Failed("it has crashed".into()), &ready).sum(2);
     for previous in [&ready, &degraded] {
-        assert_eq!(unseen(Some(previous)).status, previous.status, "a restart changes no status");
+        assert_eq!(unseen().then(previous).sum(5).status, previous.status, "a restart changes no status");
     }
     let mut other = case(Action::NoOp);
     other.instance.generation = 2;
-    assert_eq!(conditions(&unseen(Some(&other.sum(1))))[0], "Ready=False/Progressing", "of another generation");
+    let unknown = conditions(&unseen().then(&other.sum(1)).sum(5));
+    assert_eq!(unknown[0], "Ready=False/Progressing", "of another generation");
+}
+
+fn unseen() -> Case {
+    Case { is_unseen: true, ..case(Action::NoOp) }
 }
 
 #[test]

@@ -7,12 +7,12 @@ use model::text::split_hint;
 use model::{Action, Change, Drift, Health, Operation, Reason, ReplaceOrder, Step};
 
 /// How the conditions describe drift that is only reported.
-pub(super) const REPORTED: &str =
+pub const REPORTED: &str =
     "not corrected (`drift.action: Report`; hint: set `spec.drift.action: Correct`, or change the spec)";
 
 /// The four states that the conditions distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub enum Class {
     Ready,
     /// A change is running, or will start without user action.
     Progressing,
@@ -23,21 +23,21 @@ pub(super) enum Class {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Verdict {
-    pub(super) class: Class,
-    pub(super) reason: Reason,
-    pub(super) message: String,
-    pub(super) is_error: bool,
+pub struct Verdict {
+    pub class: Class,
+    pub reason: Reason,
+    pub message: String,
+    pub is_error: bool,
     /// For an object that is being deleted: the deletion waits for user action.
-    pub(super) blocks_deletion: bool,
+    pub blocks_deletion: bool,
 }
 
 impl Verdict {
-    pub(super) fn progressing(reason: Reason, message: impl Into<String>) -> Self {
+    pub fn progressing(reason: Reason, message: impl Into<String>) -> Self {
         Self { class: Class::Progressing, reason, message: message.into(), is_error: false, blocks_deletion: false }
     }
 
-    pub(super) fn ready(instance: &Instance) -> Self {
+    pub fn ready(instance: &Instance) -> Self {
         let message = match instance.address.is_data() {
             false => "the object matches its Resource".to_owned(),
             true => "the data source was read".to_owned(),
@@ -54,41 +54,34 @@ impl Verdict {
 
 /// The verdicts on an object.
 #[derive(Clone, Debug)]
-pub(super) struct Judged {
+pub struct Judged {
     /// Whether the object matches its Resource.
-    pub(super) object: Verdict,
+    pub object: Verdict,
     /// Whether it also works.
-    pub(super) ready: Verdict,
+    pub ready: Verdict,
     /// Whether nothing is left to do with its deposed objects.
-    pub(super) rest: Verdict,
+    pub rest: Verdict,
 }
 
 impl Judged {
     /// Problems of the object itself take precedence over work on its deposed objects.
-    pub(super) fn overall(&self) -> &Verdict {
+    pub fn overall(&self) -> &Verdict {
         if self.object.class == Class::Ready { &self.rest } else { &self.object }
     }
 
-    pub(super) fn worst(&self) -> &Verdict {
+    pub fn worst(&self) -> &Verdict {
         let overall = self.overall();
         if overall.class == Class::Ready { &self.ready } else { overall }
     }
 }
 
-pub(super) fn judge(input: &ObjectInput<'_>) -> Judged {
-    let replaced = is_replaced(input);
-    let own = |step: &Step| step.deposed.is_none() && !(replaced && step.operation.removes());
-    let known = || input.steps.iter().map(|(step, state)| (step.clone(), state.clone()));
-    let object: Steps<StepState> = known().filter(|(step, _)| own(step)).collect();
-    let rest: Steps<StepState> = known().filter(|(step, _)| !own(step)).collect();
-    let object = of_steps(input, &object).unwrap_or_else(|| of_change(input));
-    let deposed = || input.deposed.iter().find_map(|change| blocked(change, input.instance.deleting));
-    let held_destroy = || {
-        let change = input.change?;
-        Some(held_verdict(change.hold_destroy?, change, input.instance.deleting))
-    };
-    let rest =
-        of_steps(input, &rest).or_else(deposed).or_else(held_destroy).unwrap_or_else(|| Verdict::ready(input.instance));
+pub fn judge(input: &ObjectInput<'_>) -> Judged {
+    let (steps, other_steps) = split_steps(input);
+    let object = of_steps(input, &steps).unwrap_or_else(|| of_change(input));
+    let rest = of_steps(input, &other_steps)
+        .or_else(|| input.deposed.iter().find_map(|change| blocked(change, input.instance.deleting)))
+        .or_else(|| held_destroy(input))
+        .unwrap_or_else(|| Verdict::ready(input.instance));
     let ready = if object.class == Class::Ready { of_health(input, &object) } else { object.clone() };
     // Whether an object that was not seen matches its Resource is not known either.
     let is_unknown = matches!(input.health, KnownHealth::Unseen) && ready.reason == Reason::Progressing;
@@ -96,13 +89,29 @@ pub(super) fn judge(input: &ObjectInput<'_>) -> Judged {
     Judged { object, ready, rest }
 }
 
+/// The steps of the object itself, and those of its deposed objects.
+fn split_steps(input: &ObjectInput<'_>) -> (Steps<StepState>, Steps<StepState>) {
+    let is_replaced = is_replaced(input);
+    let (mut steps, mut other_steps) = (Steps::default(), Steps::default());
+    for (step, state) in input.steps.iter() {
+        let is_other = step.deposed.is_some() || (is_replaced && step.operation.removes());
+        let part = if is_other { &mut other_steps } else { &mut steps };
+        part.insert(step.clone(), state.clone());
+    }
+    (steps, other_steps)
+}
+
+/// The verdict on a replacement that cannot destroy the old object.
+fn held_destroy(input: &ObjectInput<'_>) -> Option<Verdict> {
+    let change = input.change?;
+    Some(held_verdict(change.hold_destroy?, change, input.instance.deleting))
+}
+
 /// Whether a create-first replacement has created the new object: destroying the old one, which is deposed, no longer
 /// affects the object.
-pub(super) fn is_replaced(input: &ObjectInput<'_>) -> bool {
-    let created =
-        |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
-    let create_first = input.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
-    create_first && input.steps.iter().any(created)
+pub fn is_replaced(input: &ObjectInput<'_>) -> bool {
+    input.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst))
+        && input.steps.iter().any(|(step, state)| step.operation == Operation::Create && *state == StepState::Finished)
 }
 
 /// The verdict on an object that matches its Resource.
@@ -138,10 +147,17 @@ fn unseen(input: &ObjectInput<'_>, object: &Verdict) -> Verdict {
 }
 
 fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict> {
-    let deleting = input.instance.deleting;
-    let own_reason = if deleting { Reason::Deleting } else { Reason::Progressing };
-    let reason = own_reason;
-    let failed = steps.values().find_map(|state| match state {
+    let reason = if input.instance.deleting { Reason::Deleting } else { Reason::Progressing };
+    steps
+        .values()
+        .find_map(failed)
+        .or_else(|| steps.values().find_map(|state| delayed(state, reason)))
+        .or_else(|| steps.values().find_map(|state| skipped(state, reason)))
+        .or_else(|| Some(Verdict::progressing(reason, again(input, open_step(input, steps)?))))
+}
+
+fn failed(state: &StepState) -> Option<Verdict> {
+    match state {
         StepState::Failed { reason, message, .. } if waits_for_others(*reason) => {
             Some(Verdict::progressing(*reason, message.clone()))
         }
@@ -150,39 +166,37 @@ fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict
             Some(Verdict::error(class, *reason, message))
         }
         _ => None,
-    });
-    let skipped = || {
-        steps.values().find_map(|state| match state {
-            StepState::Skipped(Some(cause)) => Some(Verdict::progressing(
-                Reason::DependencyNotReady,
-                format!("waiting for {} ({} failed)", cause.address, cause.operation.as_str()),
-            )),
-            StepState::Skipped(None) => Some(Verdict::progressing(reason, "waiting for the controller to resume")),
-            _ => None,
-        })
-    };
-    let delayed = || {
-        steps.values().find_map(|state| match state {
-            StepState::Delayed { reason, message, is_stalled } => {
-                let verdict = delayed(if *reason == Reason::Progressing { own_reason } else { *reason }, message);
-                Some(if *is_stalled { Verdict { class: Class::Stalled, ..verdict } } else { verdict })
-            }
-            _ => None,
-        })
-    };
-    let running = || {
-        let step = steps.iter().find(|(_, state)| **state == StepState::Running)?.0;
+    }
+}
+
+/// The verdict on a step that continues. One that only takes long is no error, and has the reason of the object.
+fn delayed(state: &StepState, of_object: Reason) -> Option<Verdict> {
+    let StepState::Delayed { reason, message, is_stalled } = state else { return None };
+    let reason = if *reason == Reason::Progressing { of_object } else { *reason };
+    let class = if *is_stalled { Class::Stalled } else { Class::Progressing };
+    let is_error = !matches!(reason, Reason::Progressing | Reason::Deleting);
+    Some(Verdict { class, is_error, ..Verdict::progressing(reason, message) })
+}
+
+fn skipped(state: &StepState, of_object: Reason) -> Option<Verdict> {
+    match state {
+        StepState::Skipped(Some(cause)) => Some(Verdict::progressing(
+            Reason::DependencyNotReady,
+            format!("waiting for {} ({} failed)", cause.address, cause.operation.as_str()),
+        )),
+        StepState::Skipped(None) => Some(Verdict::progressing(of_object, "waiting for the controller to resume")),
+        _ => None,
+    }
+}
+
+/// What the running step does, or what the next one waits for.
+fn open_step(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<String> {
+    if let Some((step, _)) = steps.iter().find(|(_, state)| **state == StepState::Running) {
         let operation = if input.only_waits { Operation::Wait } else { step.operation };
-        Some(Verdict::progressing(
-            reason,
-            again(input, doing(operation, step.replaces || step.deposed.is_some()).to_owned()),
-        ))
-    };
-    let waiting = || {
-        let step = steps.iter().find(|(_, state)| **state == StepState::Waiting)?.0;
-        Some(Verdict::progressing(reason, again(input, waits(step, input.waiting_for))))
-    };
-    failed.or_else(delayed).or_else(skipped).or_else(running).or_else(waiting)
+        return Some(doing(operation, step.replaces || step.deposed.is_some()).to_owned());
+    }
+    let (step, _) = steps.iter().find(|(_, state)| **state == StepState::Waiting)?;
+    Some(waits(step, input.waiting_for))
 }
 
 /// Adds the last failure of a step that is tried again.
@@ -191,12 +205,6 @@ fn again(input: &ObjectInput<'_>, text: String) -> String {
         Some(failure) => format!("{text}; the last attempt failed: {failure}"),
         None => text,
     }
-}
-
-/// The step continues. A step that only takes long is no error.
-fn delayed(reason: Reason, message: &str) -> Verdict {
-    let is_error = !matches!(reason, Reason::Progressing | Reason::Deleting);
-    Verdict { is_error, ..Verdict::progressing(reason, message) }
 }
 
 fn of_change(input: &ObjectInput<'_>) -> Verdict {
@@ -239,10 +247,10 @@ fn of_change(input: &ObjectInput<'_>) -> Verdict {
 /// Whether the change needs no step, or its step has succeeded.
 fn is_carried_out(change: &Change, steps: &Steps<StepState>) -> bool {
     let removes = matches!(change.action, Action::Destroy | Action::Forget);
-    let done = |(step, state): (&Step, &StepState)| {
-        step.deposed.is_none() && step.operation.removes() == removes && *state == StepState::Finished
-    };
-    matches!(change.action, Action::NoOp | Action::Record) || steps.iter().any(done)
+    matches!(change.action, Action::NoOp | Action::Record)
+        || steps.iter().any(|(step, state)| {
+            step.deposed.is_none() && step.operation.removes() == removes && *state == StepState::Finished
+        })
 }
 
 /// No object remains. The Resource exists until others remove their finalizers.
@@ -254,7 +262,7 @@ fn removed(instance: &Instance) -> Verdict {
     Verdict::progressing(Reason::Deleting, message)
 }
 
-pub(super) fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
+pub fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
     if change.action != Action::Blocked {
         return None;
     }
@@ -273,7 +281,7 @@ fn behind_provider(input: &ObjectInput<'_>, verdict: Verdict) -> Verdict {
     }
 }
 
-pub(super) fn suspended(message: &str, blocks_deletion: bool) -> Verdict {
+pub fn suspended(message: &str, blocks_deletion: bool) -> Verdict {
     let message = with_hint(Reason::Suspended, message);
     Verdict { class: Class::Suspended, reason: Reason::Suspended, message, is_error: false, blocks_deletion }
 }

@@ -1,7 +1,6 @@
 //! Changes that wait for an approval.
 
 mod cheating;
-mod large;
 
 use super::*;
 use crate::reconcile::index::{ApprovalPlan, PlanId};
@@ -11,7 +10,7 @@ use testkit::scripted::Kind;
 
 impl Bench {
     /// Writes a Plan as the controller does, and delivers it as the watch does.
-    pub(super) fn write_approval(&mut self, write: ApprovalWrite) -> Signal {
+    pub fn write_approval(&mut self, write: ApprovalWrite) -> Signal {
         let written = match &write {
             ApprovalWrite::Create { plan: held, .. } => {
                 let same = self.plans.get(&*held.name).filter(|plan| plan.digest == held.digest && plan.is_open());
@@ -113,16 +112,14 @@ impl Bench {
         self.plans.keys().next().unwrap().clone()
     }
 
-    fn value(&self, address: &str) -> Option<Value> {
+    pub fn value(&self, address: &str) -> Option<Value> {
         let stored = self.reconciler.records().get(&address.parse().unwrap())?;
         stored.record.current.as_ref()?.value.get("value").cloned()
     }
 }
 
 fn guarded(name: &str, value: i64, kinds: &[&str]) -> serde_json::Value {
-    let mut manifest = thing(name, value);
-    manifest["spec"]["approval"] = serde_json::json!({ "requireFor": kinds });
-    manifest
+    with(thing(name, value), "spec.approval", serde_json::json!({ "requireFor": kinds }))
 }
 
 async fn created(manifests: &[serde_json::Value]) -> Bench {
@@ -159,10 +156,9 @@ async fn an_update_waits_with_its_dependents_until_its_plan_is_approved() {
     assert_eq!(bench.events("b"), ["Created"], "it waits for another");
     let name = bench.only_plan();
     assert_eq!(bench.state(&name), Some(ApprovalState::Waiting));
-    let addresses = |status: &PlanStatus| -> Vec<String> {
-        status.changes.iter().map(|change| format!("{} {:?}", change.address, change.action)).collect()
-    };
-    assert_eq!(addresses(&bench.plans[&name].status), ["a Update", "b Update"], "the whole component");
+    let changes = bench.plans[&name].status.changes.iter();
+    let changes: Vec<String> = changes.map(|change| format!("{} {:?}", change.address, change.action)).collect();
+    assert_eq!(changes, ["a Update", "b Update"], "the whole component");
     bench.approve(&name).await;
     assert_eq!((bench.value("a"), bench.value("b")), (Some(Value::from(2)), Some(Value::from(2))));
     assert_eq!(bench.ready("a"), (2, "True Available".to_owned()));
@@ -186,13 +182,12 @@ async fn an_update_waits_with_its_dependents_until_its_plan_is_approved() {
 async fn objects_without_a_connection_are_approved_apart_while_a_plan_of_both_runs() {
     let mut bench = Bench::new();
     let answers = vec![ScriptedOutcome::Hold("created".to_owned())];
-    bench.world.script(ScriptLine { on: "c".to_owned(), operation: Operation::Create, answers });
+    bench.script("c", Operation::Create, answers);
     for manifest in [guarded("a", 1, &["Update"]), guarded("b", 1, &["Update"]), thing("c", 1)] {
         bench.observe(manifest, 1);
     }
     bench.react(Signal::Started);
-    let exist = |bench: &Bench| bench.value("a").is_some() && bench.value("b").is_some();
-    bench.run_until("the objects", exist).await;
+    bench.run_until("the objects", |bench| bench.value("a").is_some() && bench.value("b").is_some()).await;
     for name in ["a", "b"] {
         bench.observe(guarded(name, 2, &["Update"]), 2);
     }
@@ -295,7 +290,7 @@ async fn changes_are_approved_before_they_are_due() {
 async fn a_failed_change_keeps_its_approval() {
     let (mut bench, name) = with_held_update().await;
     let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }];
-    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
+    bench.script("a", Operation::Update, answers);
     bench.approve(&name).await;
     bench.run_for(120).await;
     assert_eq!(bench.value("a"), Some(Value::from(2)));
@@ -322,22 +317,15 @@ async fn an_unused_approval_expires() {
 
 #[tokio::test]
 async fn a_protected_object_needs_no_approval_because_it_is_not_destroyed() {
-    let protected = |is_protected: bool| {
-        let mut manifest = guarded("a", 1, &["Destroy"]);
-        manifest["spec"]["lifecycle"] = serde_json::json!({ "preventDestroy": is_protected });
-        manifest
-    };
-    let mut bench = created(&[protected(true)]).await;
-    bench.observe(deleting(protected(true)), 2);
+    let protected = with(guarded("a", 1, &["Destroy"]), "spec.lifecycle.preventDestroy", true);
+    let mut bench = created(std::slice::from_ref(&protected)).await;
+    bench.observe(deleting(protected.clone()), 2);
     bench.run_for(5).await;
-    let blocked = |bench: &Bench| {
-        let blocked = bench.status["a"].conditions.iter().find(|one| one.type_ == "DeletionBlocked").unwrap();
-        blocked.reason.clone()
-    };
-    assert_eq!((blocked(&bench).as_str(), bench.plans.len()), ("PreventDestroy", 0));
-    bench.observe(deleting(protected(false)), 3);
+    assert_eq!(bench.condition("a", "DeletionBlocked").unwrap(), "True PreventDestroy");
+    assert_eq!(bench.plans.len(), 0);
+    bench.observe(deleting(with(protected, "spec.lifecycle.preventDestroy", false)), 3);
     bench.run_for(5).await;
-    assert_eq!(blocked(&bench), "ApprovalRequired");
+    assert_eq!(bench.condition("a", "DeletionBlocked").unwrap(), "True ApprovalRequired");
     let name = bench.only_plan();
     bench.approve(&name).await;
     assert!(bench.recorded().is_empty());
@@ -364,14 +352,9 @@ async fn an_annotation_approves_the_destroys_in_a_namespace_that_is_being_delete
 
 #[tokio::test]
 async fn one_instance_of_a_family_waits_and_the_others_proceed() {
-    let family = |value: i64, count: i64| {
-        let mut manifest = guarded("a", value, &["Destroy"]);
-        manifest["spec"]["count"] = count.into();
-        manifest
-    };
-    let mut bench = created(&[family(1, 3)]).await;
+    let mut bench = created(&[with(guarded("a", 1, &["Destroy"]), "spec.count", 3)]).await;
     assert_eq!(bench.recorded(), ["a[0]", "a[1]", "a[2]"]);
-    bench.observe(family(2, 1), 2);
+    bench.observe(with(guarded("a", 2, &["Destroy"]), "spec.count", 1), 2);
     bench.run_for(5).await;
     assert_eq!(bench.recorded().len(), 3);
     assert_eq!((bench.value("a[0]"), bench.value("a[1]")), (Some(Value::from(2)), Some(Value::from(1))));
@@ -387,16 +370,11 @@ async fn one_instance_of_a_family_waits_and_the_others_proceed() {
 #[tokio::test]
 async fn a_replacement_that_has_begun_is_completed_after_a_restart() {
     let mut bench = created(&[guarded("a", 1, &["Replace"])]).await;
-    let replaced = |force: i64| {
-        let mut manifest = guarded("a", 1, &["Replace"]);
-        manifest["spec"]["config"]["force"] = force.into();
-        manifest
-    };
-    bench.observe(replaced(2), 2);
+    bench.observe(with(guarded("a", 1, &["Replace"]), "spec.config.force", 2), 2);
     bench.run_for(5).await;
     let name = bench.only_plan();
     let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }];
-    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Create, answers });
+    bench.script("a", Operation::Create, answers);
     bench.approve(&name).await;
     bench.deliver_deleted(&name);
     bench.run_for(1).await;
@@ -410,7 +388,7 @@ async fn a_replacement_that_has_begun_is_completed_after_a_restart() {
 async fn without_its_plan_an_approved_change_waits_again() {
     let (mut bench, name) = with_held_update().await;
     let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }; 4];
-    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
+    bench.script("a", Operation::Update, answers);
     bench.approve(&name).await;
     bench.deliver_deleted(&name);
     bench.run_for(600).await;
@@ -436,9 +414,11 @@ async fn each_part_of_a_component_that_falls_apart_gets_a_plan() {
     bench.observe(guarded("b", 3, &["Update"]), 3);
     bench.run_for(10).await;
     assert_eq!(bench.state(&name), Some(ApprovalState::Superseded));
-    let is_open = |plan: &&ApprovalPlan| plan.status.approval == Some(ApprovalState::Waiting);
-    let open: Vec<String> =
-        bench.plans.values().filter(is_open).map(|plan| plan.changes()[0].address.to_string()).collect();
+    let open: Vec<String> = bench
+        .in_state(ApprovalState::Waiting)
+        .iter()
+        .map(|name| bench.plans[name].changes()[0].address.to_string())
+        .collect();
     assert_eq!(open, ["a", "b"]);
 }
 
@@ -464,6 +444,119 @@ async fn a_restart_keeps_an_approval() {
     bench.run_for(5).await;
     assert_eq!(bench.value("a"), Some(Value::from(2)));
     assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(ApprovalState::Applied)));
+}
+
+/// A Plan without a status does not say what it is about: it may be the one of changes that are not planned yet.
+#[tokio::test]
+async fn a_restart_keeps_a_plan_that_has_no_status_yet() {
+    let (mut bench, name) = with_held_update().await;
+    let plan = ApprovalPlan { status: PlanStatus::default(), ..bench.plans[&name].clone() };
+    bench.reconciler.reset();
+    bench.deliver(&name, plan);
+    bench.react(Signal::Started);
+    bench.run_for(60).await;
+    assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(ApprovalState::Waiting)));
+}
+
+/// Only a reading shows drift: until then, the correction is not planned. The Plan may come after the first plan.
+#[tokio::test]
+async fn a_restart_keeps_the_plan_of_a_correction_and_its_approval() {
+    for case in 0..8 {
+        let (is_approved, fails, is_late) = (case & 1 != 0, case & 2 != 0, case & 4 != 0);
+        let mut bench = created(&[guarded("a", 1, &["Drift"])]).await;
+        let address = Address::single("a");
+        let object = bench.reconciler.records()[&address].record.current.clone().unwrap();
+        bench.world.put(object.id().unwrap(), &object.value.with("value", Value::from(9)));
+        bench.react(Signal::ReadObjects([address].into()));
+        bench.run_for(5).await;
+        let name = bench.only_plan();
+        assert_eq!(bench.state(&name), Some(ApprovalState::Waiting));
+        if fails {
+            let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }];
+            bench.script("a", Operation::Read, answers);
+        }
+        let mut plan = bench.plans[&name].clone();
+        if is_late {
+            bench.deliver_deleted(&name);
+        }
+        bench.reconciler.reset();
+        if is_approved {
+            plan = ApprovalPlan { approved: true, generation: 2, ..plan };
+        }
+        if is_late {
+            bench.react(Signal::Started);
+            bench.run_for(5).await;
+        }
+        bench.deliver(&name, plan);
+        bench.react(if is_late { Signal::Wake } else { Signal::Started });
+        bench.run_for(120).await;
+        let (state, value) = if is_approved { (ApprovalState::Applied, 1) } else { (ApprovalState::Waiting, 9) };
+        assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(state)), "case {case}");
+        assert_eq!(bench.world.objects()[object.id().unwrap()].1.get("value"), Some(&Value::from(value)));
+    }
+}
+
+/// Two Plans cover a cascade together: its old changes, and the one of the object that has drifted since.
+#[tokio::test]
+async fn a_cascade_is_made_when_its_two_plans_are_approved() {
+    for case in 0..8 {
+        let [b, c] = [dependent("b", "a"), dependent("c", "b")]
+            .map(|manifest| with(manifest, "spec.approval", serde_json::json!({ "requireFor": ["Update", "Drift"] })));
+        let mut bench = created(&[guarded("a", 1, &["Update", "Drift"]), b, c]).await;
+        bench.observe(guarded("a", 2, &["Update", "Drift"]), 2);
+        bench.run_for(5).await;
+        let first = bench.only_plan();
+        let address = Address::single("c");
+        let object = bench.reconciler.records()[&address].record.current.clone().unwrap();
+        bench.world.put(object.id().unwrap(), &object.value.with("value", Value::from(9)));
+        restart_if(case & 1 != 0, &mut bench);
+        bench.react(Signal::ReadObjects([address].into()));
+        bench.run_for(5).await;
+        if bench.state(&first) == Some(ApprovalState::Waiting) {
+            bench.approve(&first).await;
+        }
+        restart_if(case & 2 != 0, &mut bench);
+        bench.run_for(120).await;
+        for name in bench.in_state(ApprovalState::Waiting) {
+            bench.approve(&name).await;
+            restart_if(case & 4 != 0, &mut bench);
+        }
+        bench.run_for(120).await;
+        let values = ["a", "b", "c"].map(|name| bench.value(name));
+        assert_eq!(values, [(); 3].map(|()| Some(Value::from(2))), "case {case}: {:?}", bench.plans);
+        let live = bench.world.objects()[object.id().unwrap()].1.get("value").cloned();
+        assert_eq!(live, Some(Value::from(2)), "case {case}");
+    }
+}
+
+fn restart_if(is_wanted: bool, bench: &mut Bench) {
+    if is_wanted {
+        bench.reconciler.reset();
+        bench.react(Signal::Started);
+    }
+}
+
+/// Nothing reads the object of a suspended Resource. Its correction may go on.
+#[tokio::test]
+async fn the_plan_of_a_correction_waits_while_its_resource_is_suspended() {
+    let mut bench = created(&[guarded("a", 1, &["Drift"])]).await;
+    let address = Address::single("a");
+    let object = bench.reconciler.records()[&address].record.current.clone().unwrap();
+    bench.world.put(object.id().unwrap(), &object.value.with("value", Value::from(9)));
+    bench.react(Signal::ReadObjects([address].into()));
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    let mut suspended = guarded("a", 1, &["Drift"]);
+    suspended["spec"]["suspend"] = true.into();
+    bench.observe(suspended, 1);
+    bench.run_for(5).await;
+    bench.reconciler.reset();
+    bench.react(Signal::Started);
+    bench.run_for(120).await;
+    assert_eq!(bench.state(&name), Some(ApprovalState::Waiting));
+    bench.observe(guarded("a", 1, &["Drift"]), 1);
+    bench.run_for(5).await;
+    assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(ApprovalState::Waiting)));
 }
 
 /// Another replica wrote a status, or someone changed the metadata, which starts no read.
@@ -517,5 +610,32 @@ async fn the_plan_of_a_resource_that_was_never_planned_ends_with_it() {
     bench.react(Signal::Wake);
     bench.reconciler.observe(Event::ResourceDeleted("a".into()));
     bench.run_for(5).await;
+    assert_eq!(bench.state(&name), Some(ApprovalState::Superseded));
+}
+
+#[tokio::test]
+async fn a_plan_whose_changes_are_not_listed_approves_them_by_its_digest() {
+    let (mut bench, name) = with_held_update().await;
+    let mut plan = bench.open_plan(&name).clone();
+    plan.status.approvals[0].changes.clear();
+    bench.deliver(&name, plan);
+    bench.run_for(5).await;
+    assert_eq!(bench.state(&name), Some(ApprovalState::Waiting));
+    assert!(bench.plans[&name].status.approvals[0].changes.is_empty(), "the list is not written again and again");
+    bench.approve(&name).await;
+    assert_eq!(bench.value("a"), Some(Value::from(2)));
+    assert_ne!(bench.state(&name), Some(ApprovalState::Waiting));
+}
+
+#[tokio::test]
+async fn an_approval_that_lists_no_changes_does_not_cover_others() {
+    let (mut bench, name) = with_held_update().await;
+    let mut plan = bench.open_plan(&name).clone();
+    plan.status.approvals[0].changes.clear();
+    bench.deliver(&name, plan);
+    bench.observe(guarded("a", 3, &["Update"]), 3);
+    bench.run_for(5).await;
+    bench.approve_offers().await;
+    assert_eq!(bench.value("a"), Some(Value::from(3)), "another Plan was offered: {:?}", bench.plans.keys());
     assert_eq!(bench.state(&name), Some(ApprovalState::Superseded));
 }

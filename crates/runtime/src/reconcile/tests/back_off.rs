@@ -3,11 +3,6 @@
 use super::*;
 use testkit::scripted::Kind;
 
-/// How many of these lines the log has.
-fn count(bench: &Bench, what: &str) -> usize {
-    bench.log.iter().filter(|line| line.contains(what)).count()
-}
-
 fn each_second(mut manifest: serde_json::Value) -> serde_json::Value {
     manifest["spec"]["drift"] = serde_json::json!({ "interval": "1s" });
     manifest
@@ -40,12 +35,12 @@ async fn a_data_source_that_cannot_be_read_is_read_less_and_less_often_until_it_
     bench.observe_data("d");
     bench.react(Signal::Started);
     bench.run_until_idle(2 * MINUTE).await;
-    let plans = count(&bench, " plan");
+    let plans = bench.count(" plan");
     assert!((5..=8).contains(&plans), "{plans}: {:?}", bench.log);
     bench.run_until_idle(5 * MINUTE).await;
     bench.log.clear();
     bench.run_until_idle(MINUTE).await;
-    assert!(count(&bench, " plan") > 40, "it is read at its interval again: {:?}", bench.log);
+    assert!(bench.count(" plan") > 40, "it is read at its interval again: {:?}", bench.log);
 }
 
 #[tokio::test]
@@ -58,7 +53,7 @@ async fn a_blocked_object_is_planned_less_and_less_often_until_it_changes() {
         for generation in [2, 3] {
             bench.log.clear();
             bench.run_until_idle(2 * MINUTE).await;
-            let plans = count(&bench, " plan");
+            let plans = bench.count(" plan");
             assert!((5..=9).contains(&plans), "{kind:?} {plans}: {:?}", bench.log);
             bench.observe(each_second(thing("a", generation)), generation);
             bench.react(Signal::Wake);

@@ -7,9 +7,9 @@ use model::{Address, ProviderUse, Quota};
 const NEW: usize = 40;
 
 /// The environment of one of several namespaces.
-pub(super) struct SharedEnvironment<'a> {
-    pub(super) workers: &'a mut Workers,
-    pub(super) namespaces: usize,
+pub struct SharedEnvironment<'a> {
+    pub workers: &'a mut Workers,
+    pub namespaces: usize,
 }
 
 impl Permits for SharedEnvironment<'_> {
@@ -102,13 +102,15 @@ async fn new_resources_and_deletions_do_not_wait_for_each_other() {
     names().for_each(|name| bench.observe(new(&name), 1));
     bench.run_until_idle(Duration::from_secs(10)).await;
     assert_eq!(bench.recorded(), names().map(|name| format!("{name}-new")).collect::<Vec<_>>());
-    let planned = |log: &[String], suffix: &str| {
-        let plans = log.iter().enumerate().filter(|(_, line)| line.contains(" plan {") && line.contains(suffix));
-        let positions: Vec<usize> = plans.map(|(position, _)| position).collect();
-        (positions[0], positions[positions.len() - 1])
-    };
     let (creates, deletions) = (planned(&bench.log, "-new\""), planned(&bench.log, "0\""));
     assert!(creates.0 < deletions.1 && deletions.0 < creates.1, "{:#?}", bench.log);
+}
+
+/// The positions of the first and the last plan of a name that ends so.
+fn planned(log: &[String], suffix: &str) -> (usize, usize) {
+    let plans = log.iter().enumerate().filter(|(_, line)| line.contains(" plan {") && line.contains(suffix));
+    let positions: Vec<usize> = plans.map(|(position, _)| position).collect();
+    (positions[0], positions[positions.len() - 1])
 }
 
 #[tokio::test]
@@ -130,25 +132,21 @@ async fn behind_slow_steps_all_resources_soon_have_a_status_and_other_changes_do
     bench.observe(thing("old", 1), 1);
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
-    let answers = || vec![ScriptedOutcome::Hold("never".to_owned())];
     for name in names() {
-        bench.world.script(ScriptLine { on: name.clone(), operation: Operation::Create, answers: answers() });
+        bench.script(&name, Operation::Create, vec![ScriptedOutcome::Hold("never".to_owned())]);
         bench.observe(thing(&name, 1), 1);
     }
     bench.react(Signal::Wake);
-    let started = |bench: &Bench| bench.log.iter().filter(|line| line.contains(" start n")).count();
-    bench.run_until("eight creates", |bench| started(bench) == 8).await;
+    bench.run_until("eight creates", |bench| bench.count(" start n") == 8).await;
     bench.observe(thing("old", 2), 2);
     bench.react(Signal::Wake);
     let began = bench.now;
-    let plans = |bench: &Bench| bench.log.iter().filter(|line| line.contains("plan {\"old\"}")).count();
-    bench.run_until("the plan of the update", |bench| plans(bench) == 2).await;
+    bench.run_until("the plan of the update", |bench| bench.count("plan {\"old\"}") == 2).await;
     assert!(bench.now < began + Duration::from_secs(1));
     assert!(bench.status.len() < NEW / 2, "{:?}", bench.status.keys());
     bench.observe(deleting(thing("n39", 1)), 1);
     bench.react(Signal::Wake);
-    let plans = |bench: &Bench| bench.log.iter().filter(|line| line.contains("\"n39\"")).count();
-    bench.run_until("the plan of the deletion", |bench| plans(bench) == 1).await;
+    bench.run_until("the plan of the deletion", |bench| bench.count("\"n39\"") == 1).await;
     assert!(bench.now < began + Duration::from_secs(2));
     bench.run_until("a status", |bench| names().all(|name| bench.status.contains_key(&name))).await;
     assert!(bench.now <= began + MINUTE * 4);

@@ -4,7 +4,7 @@ use super::*;
 use engine::plan::moves::rounds;
 
 impl Bench {
-    pub(super) async fn carry_out_moves(&self, mut request: MoveRequest) -> Signal {
+    pub async fn carry_out_moves(&self, mut request: MoveRequest) -> Signal {
         let journal = self.engine.journal.as_ref();
         for round in rounds(&request.moves) {
             execute::prepare_moves(journal, &mut request.records, round).await.unwrap();
@@ -48,7 +48,7 @@ async fn an_object_that_is_claimed_while_its_destroy_waits_is_moved() {
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
     let answers = vec![ScriptedOutcome::Hold("c".to_owned())];
-    bench.world.script(ScriptLine { on: "c".to_owned(), operation: Operation::Destroy, answers });
+    bench.script("c", Operation::Destroy, answers);
     bench.observe(deleting(thing("a", 1)), 2);
     bench.observe(deleting(dependent("c", "a")), 2);
     bench.react(Signal::Wake);

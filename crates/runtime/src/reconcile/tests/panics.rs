@@ -43,7 +43,7 @@ async fn signals_that_a_panicking_turn_has_not_handled_remain() {
     let mut bench = Bench::new();
     let kind = serde_json::from_value("transient".into()).unwrap();
     let answers = vec![ScriptedOutcome::Fail { kind, message: "not now".to_owned() }];
-    bench.world.script(ScriptLine { on: "b".to_owned(), operation: Operation::Create, answers });
+    bench.script("b", Operation::Create, answers);
     bench.observe(thing("a", 1), 1);
     bench.observe(thing("b", 1), 1);
     bench.react(Signal::Started);
@@ -68,5 +68,5 @@ async fn signals_that_a_panicking_turn_has_not_handled_remain() {
     assert!(bench.reconciler.schedule.nothing_runs());
     bench.run_until_idle(MINUTE).await;
     assert_eq!(bench.ready("a"), (1, "True Available".to_owned()), "{:?}", bench.log);
-    assert_eq!(bench.log.iter().filter(|line| line.contains("start a create")).count(), 1, "{:?}", bench.log);
+    assert_eq!(bench.count("start a create"), 1, "{:?}", bench.log);
 }

@@ -36,7 +36,7 @@ async fn preview(bench: &Bench, manifests: &str, removed: &[&str]) -> Vec<String
     let Some(request) = bench.reconciler.preview(&proposed, PreviewRefresh::Due, 1, now) else { return Vec::new() };
     let cache = &mut ResponseCache::default();
     let planned = pipeline::plan(&bench.engine, &request.config, &request.recorded, &request.options, cache).await;
-    planned.plan.changes.iter().map(|change| format!("{} {:?}", change.address, change.action)).collect()
+    planned.plan.changes().map(|change| format!("{} {:?}", change.address, change.action)).collect()
 }
 
 #[tokio::test]

@@ -35,8 +35,7 @@ impl Bench {
     }
 
     fn take_check(&mut self) -> Option<(Arc<str>, Arc<model::ProviderUse>)> {
-        let is_check = |command: &Command| matches!(command, Command::ConfigureProvider { .. });
-        let at = self.pending.iter().position(is_check)?;
+        let at = self.pending.iter().position(|command| matches!(command, Command::ConfigureProvider { .. }))?;
         let Command::ConfigureProvider { name, used, .. } = self.pending.remove(at) else { return None };
         Some((name, used))
     }
@@ -80,9 +79,8 @@ async fn a_provider_config_that_cannot_be_written_is_written_again_with_back_off
         bench.react(Signal::Wake);
         // Something else in the namespace changes all the time.
         bench.reconciler.observe(provider_config(1, true));
-        let is_write = |command: &Command| matches!(command, Command::WriteProviderConfig { .. });
         let before = bench.pending.len();
-        bench.pending.retain(|command| !is_write(command));
+        bench.pending.retain(|command| !matches!(command, Command::WriteProviderConfig { .. }));
         if bench.pending.len() < before {
             writes += 1;
             bench.react(Signal::ProviderConfigWritten("cloud".into(), false));

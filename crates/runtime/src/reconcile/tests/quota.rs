@@ -5,13 +5,13 @@ use api::QUOTA;
 
 impl Bench {
     /// Sets the annotations of the Namespace.
-    pub(super) fn annotate(&mut self, annotations: &[(&str, &str)]) {
+    pub fn annotate(&mut self, annotations: &[(&str, &str)]) {
         let annotations = annotations.iter().map(|(name, value)| (*name, Value::from(*value)));
         let value = Value::map([("annotations", Value::map(annotations))]);
         self.reconciler.observe(Event::Namespace { value, terminating: None });
     }
 
-    pub(super) async fn run_for(&mut self, seconds: u64) {
+    pub async fn run_for(&mut self, seconds: u64) {
         let end = self.now + Duration::from_secs(seconds);
         self.react(Signal::Wake);
         self.run_until_idle(Duration::from_secs(seconds)).await;
@@ -49,13 +49,8 @@ async fn objects_beyond_the_limit_of_the_namespace_wait_until_others_are_removed
 #[tokio::test]
 async fn resources_that_are_not_valid_count_for_the_limit_of_objects() {
     let mut bench = Bench::new();
-    let invalid = |name: &str| {
-        let mut manifest = thing(name, 1);
-        manifest["spec"]["type"] = "unknown".into();
-        manifest
-    };
-    bench.observe(invalid("x"), 1);
-    bench.observe(invalid("y"), 1);
+    bench.observe(with(thing("x", 1), "spec.type", "unknown"), 1);
+    bench.observe(with(thing("y", 1), "spec.type", "unknown"), 1);
     bench.react(Signal::Started);
     bench.run_for(2).await;
     bench.observe(thing("a", 1), 1);
@@ -97,12 +92,7 @@ async fn steps_beyond_the_limit_of_a_minute_wait_and_report_when_they_start() {
 async fn the_limit_of_steps_delays_a_replacement_only_before_its_first_step() {
     let mut bench = Bench::new();
     bench.annotate(&[(QUOTA, "steps-per-minute=1")]);
-    let forced = |force: i64| {
-        let mut manifest = thing("a", 1);
-        manifest["spec"]["config"] = serde_json::json!({ "force": force });
-        manifest
-    };
-    bench.observe(forced(1), 1);
+    bench.observe(with(thing("a", 1), "spec.config", serde_json::json!({ "force": 1 })), 1);
     bench.react(Signal::Started);
     bench.run_for(5).await;
     let id = |bench: &Bench| {
@@ -110,7 +100,7 @@ async fn the_limit_of_steps_delays_a_replacement_only_before_its_first_step() {
         record.current.as_ref().and_then(|object| object.id()).map(str::to_owned)
     };
     let first = id(&bench);
-    bench.observe(forced(2), 2);
+    bench.observe(with(thing("a", 1), "spec.config", serde_json::json!({ "force": 2 })), 2);
     bench.run_for(30).await;
     assert_eq!((id(&bench), bench.world.objects().len()), (first.clone(), 1), "the old object is not destroyed yet");
     assert_eq!(bench.ready("a"), (2, "False QuotaExceeded".to_owned()));

@@ -6,12 +6,12 @@ use crate::reconcile::index::StatusOutcome;
 /// The statuses that were written since the log was cleared, as `name reason`.
 fn written(bench: &Bench) -> Vec<String> {
     let statuses = bench.log.iter().filter_map(|line| line.split_once(" status "));
-    let short = |(_, status): (&str, &str)| {
+    let short = statuses.map(|(_, status)| {
         let name = status.split(' ').next().unwrap_or_default();
         let reason = status.split("reason: \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         format!("{name} {reason}")
-    };
-    statuses.map(short).collect()
+    });
+    short.collect()
 }
 
 /// Otherwise a client that waits for all Resources would see them ready after the update of `a`, before that of `b`.
@@ -51,18 +51,13 @@ async fn a_suspended_status_that_was_rejected_is_written_for_the_next_generation
     bench.observe(thing("a", 1), 2);
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
-    let suspended = |value| {
-        let mut manifest = thing("a", value);
-        manifest["spec"]["suspend"] = true.into();
-        manifest
-    };
     let writes_for = |bench: &Bench, of| {
         bench.pending.iter().any(|c| matches!(c, Command::WriteStatus { generation, .. } if *generation == of))
     };
-    bench.observe(suspended(1), 3);
+    bench.observe(with(thing("a", 1), "spec.suspend", true), 3);
     bench.react(Signal::Wake);
     let planned = bench.compute_due_plan().await;
-    bench.observe(suspended(2), 4);
+    bench.observe(with(thing("a", 2), "spec.suspend", true), 4);
     bench.react(Signal::Planned(Box::new(planned)));
     assert!(writes_for(&bench, 3), "{:?}", bench.log);
     let digest = bench.reconciler.index().published("a").unwrap().digest;

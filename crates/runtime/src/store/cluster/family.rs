@@ -15,14 +15,14 @@ use model::{Address, InstanceKey, Version};
 const ATTEMPTS: usize = 5;
 
 /// Namespace and name of a Resource.
-pub(super) type Name = (Arc<str>, Arc<str>);
+pub type Name = (Arc<str>, Arc<str>);
 
 /// The number of Resources below which those that are not used are not looked for.
 const SWEEP_FROM: usize = 256;
 
 /// The Resources with writes in progress or with cached state.
 #[derive(Debug, Default)]
-pub(super) struct FamilyIndexes(Mutex<Known>);
+pub struct FamilyIndexes(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -32,7 +32,7 @@ struct Known {
 }
 
 impl FamilyIndexes {
-    pub(super) fn of(&self, namespace: &Arc<str>, name: &Arc<str>) -> Arc<FamilyIndex> {
+    pub fn of(&self, namespace: &Arc<str>, name: &Arc<str>) -> Arc<FamilyIndex> {
         let name = (namespace.clone(), name.clone());
         self.known().all.entry(name).or_insert_with_key(|name| Arc::new(FamilyIndex::new(name.clone()))).clone()
     }
@@ -40,7 +40,7 @@ impl FamilyIndexes {
     /// Removes a Resource if the watches show everything that this process has written about it, unless another task
     /// uses it. If they still show instances that were removed, the entry stays, so that the removal of the last one is
     /// detected.
-    pub(super) fn prune(&self, family: &Arc<FamilyIndex>, shown: &Siblings) {
+    pub fn prune(&self, family: &Arc<FamilyIndex>, shown: &Siblings) {
         let mut known = self.known();
         // One reference is the map's and one is the caller's; no other can be taken while the map is locked.
         let idle = Arc::strong_count(family) == 2 && family.state.try_lock().is_ok_and(|state| state.is_shown(shown));
@@ -50,7 +50,7 @@ impl FamilyIndexes {
     }
 
     /// Forgets what is known about the Resources of a namespace.
-    pub(super) fn forget(&self, namespace: &Arc<str>) {
+    pub fn forget(&self, namespace: &Arc<str>) {
         let mut known = self.known();
         let from: Name = (namespace.clone(), "".into());
         let names: Vec<Name> =
@@ -61,15 +61,15 @@ impl FamilyIndexes {
     }
 
     /// Removes the Resources that [`Self::prune`] would remove, if their number has doubled since the last time.
-    pub(super) fn sweep(&self, shown: impl Fn(&Name) -> Siblings) {
-        let found: Vec<_> = {
+    pub fn sweep(&self, shown: impl Fn(&Name) -> Siblings) {
+        let unused: Vec<_> = {
             let known = self.known();
             if known.all.len() < SWEEP_FROM.max(2 * known.swept) {
                 return;
             }
             known.all.values().filter(|family| Arc::strong_count(family) == 1).cloned().collect()
         };
-        found.iter().for_each(|family| self.prune(family, &shown(&family.name)));
+        unused.iter().for_each(|family| self.prune(family, &shown(&family.name)));
         let mut known = self.known();
         known.swept = known.all.len();
     }
@@ -81,7 +81,7 @@ impl FamilyIndexes {
 
 /// The shared state of one Resource.
 #[derive(Debug)]
-pub(super) struct FamilyIndex {
+pub struct FamilyIndex {
     name: Name,
     /// Instances that wait to be added to the index (`true`) or removed from it. The next writer includes all of them.
     announced: Mutex<BTreeMap<Address, bool>>,
@@ -125,10 +125,10 @@ impl FamilyState {
     }
 
     fn is_shown(&self, shown: &Siblings) -> bool {
-        let is_recorded = |address: &Address| shown.recorded.contains(address);
         self.index.as_ref().is_none_or(|index| index.instances.is_empty())
-            && !self.removed.iter().any(is_recorded)
-            && (self.recorded.is_empty() || (shown.annotated && self.recorded.iter().all(is_recorded)))
+            && !self.removed.iter().any(|address| shown.recorded.contains(address))
+            && (self.recorded.is_empty()
+                || (shown.annotated && self.recorded.iter().all(|address| shown.recorded.contains(address))))
     }
 }
 
@@ -148,24 +148,24 @@ fn take_from(ordered: &mut Vec<Address>, address: &Address) -> bool {
 
 /// The instances of a Resource, as the watches show them.
 #[derive(Default)]
-pub(super) struct Siblings {
-    pub(super) recorded: Vec<Address>,
-    pub(super) indexed: Vec<Address>,
+pub struct Siblings {
+    pub recorded: Vec<Address>,
+    pub indexed: Vec<Address>,
     /// Whether the Resource has our annotation.
-    pub(super) annotated: bool,
+    pub annotated: bool,
 }
 
 /// The API server, as a guard uses it.
 #[derive(Clone, Copy)]
-pub(super) struct Access<'a> {
-    pub(super) secrets: &'a Secrets,
-    pub(super) marks: &'a Marks,
-    pub(super) view: &'a dyn ResourceView,
-    pub(super) policy: RetryPolicy,
+pub struct Access<'a> {
+    pub secrets: &'a Secrets,
+    pub marks: &'a Marks,
+    pub view: &'a dyn ResourceView,
+    pub policy: RetryPolicy,
 }
 
 /// Exclusive access to the index and marks of a Resource.
-pub(super) struct FamilyGuard<'h> {
+pub struct FamilyGuard<'h> {
     family: &'h FamilyIndex,
     access: Access<'h>,
     state: tokio::sync::MutexGuard<'h, FamilyState>,
@@ -179,17 +179,12 @@ impl FamilyIndex {
     }
 
     /// Waits for exclusive access.
-    pub(super) async fn lock<'h>(&'h self, access: Access<'h>) -> FamilyGuard<'h> {
+    pub async fn lock<'h>(&'h self, access: Access<'h>) -> FamilyGuard<'h> {
         FamilyGuard { family: self, access, state: self.state.lock().await, pending: BTreeMap::new() }
     }
 
     /// Waits for exclusive access, to add an instance to the index (`true`) or to remove it.
-    pub(super) async fn lock_to_change<'h>(
-        &'h self,
-        access: Access<'h>,
-        address: &Address,
-        wanted: bool,
-    ) -> FamilyGuard<'h> {
+    pub async fn lock_to_change<'h>(&'h self, access: Access<'h>, address: &Address, wanted: bool) -> FamilyGuard<'h> {
         if address.key != InstanceKey::None {
             self.announced().insert(address.clone(), wanted);
         }
@@ -204,11 +199,11 @@ impl FamilyIndex {
 }
 
 impl FamilyGuard<'_> {
-    pub(super) fn marked(&self, uid: &str) -> bool {
+    pub fn marked(&self, uid: &str) -> bool {
         self.state.marked.as_deref() == Some(uid)
     }
 
-    pub(super) fn set_marked(&mut self, uid: Option<Arc<str>>) {
+    pub fn set_marked(&mut self, uid: Option<Arc<str>>) {
         self.state.marked = uid;
     }
 
@@ -268,7 +263,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Whether the index lists the address. It lists the object without a key only if it has sibling instances.
-    pub(super) fn is_in_family(&self, address: &Address, siblings: &Siblings) -> bool {
+    pub fn is_in_family(&self, address: &Address, siblings: &Siblings) -> bool {
         let known = self.state.index.iter().flat_map(|index| &index.instances).chain(&self.state.recorded);
         let seen = siblings.recorded.iter().chain(&siblings.indexed).filter(|other| !self.is_removed(other));
         address.key != InstanceKey::None
@@ -279,7 +274,7 @@ impl FamilyGuard<'_> {
 
     /// Why an instance without a record may have had one. `None`: the index proves that it never had one. Sends no
     /// request if the cached index proves it.
-    pub(super) async fn loss(
+    pub async fn loss(
         &mut self,
         address: &Address,
         uid: &Arc<str>,
@@ -294,10 +289,9 @@ impl FamilyGuard<'_> {
             self.state.index = None;
             self.update(uid, siblings, false, None).await?;
         }
-        let found = self.cached_loss(address);
-        let is_old = |index: &StoredIndex| index.rebuilt && index.version.is_some();
-        if found == Some(Loss::Index)
-            && self.state.index.as_ref().is_some_and(is_old)
+        let loss = self.cached_loss(address);
+        if loss == Some(Loss::Index)
+            && self.state.index.as_ref().is_some_and(|index| index.rebuilt && index.version.is_some())
             && !self.is_annotated(uid).await?
         {
             // The marks were removed with the last instance, so this is about earlier objects.
@@ -306,7 +300,7 @@ impl FamilyGuard<'_> {
             }
             return Ok(None);
         }
-        Ok(found)
+        Ok(loss)
     }
 
     fn cached_loss(&self, address: &Address) -> Option<Loss> {
@@ -318,12 +312,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Adds an instance with a record to the index. Returns whether the index is complete.
-    pub(super) async fn add(
-        &mut self,
-        address: &Address,
-        uid: &Arc<str>,
-        siblings: &Siblings,
-    ) -> Result<bool, RequestError> {
+    pub async fn add(&mut self, address: &Address, uid: &Arc<str>, siblings: &Siblings) -> Result<bool, RequestError> {
         self.state.has_record(address);
         if !self.is_in_family(address, siblings) {
             return Ok(true);
@@ -334,12 +323,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Removes an instance from the index, before its record is removed. The marks stay.
-    pub(super) async fn remove(
-        &mut self,
-        address: &Address,
-        uid: &Arc<str>,
-        siblings: &Siblings,
-    ) -> Result<(), RequestError> {
+    pub async fn remove(&mut self, address: &Address, uid: &Arc<str>, siblings: &Siblings) -> Result<(), RequestError> {
         if self.is_in_family(address, siblings) {
             self.pending.insert(address.clone(), false);
             self.update(uid, siblings, false, None).await?;
@@ -352,7 +336,7 @@ impl FamilyGuard<'_> {
     /// Removes the marks if this is the last instance of a family that has not lost its index, and then does the same as
     /// [`Self::remove`], unless another task has done both. With `completes`, a user has verified that the index and the
     /// known records are complete.
-    pub(super) async fn release(
+    pub async fn release(
         &mut self,
         address: &Address,
         uid: &Arc<str>,
@@ -395,7 +379,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Reads the index from the server.
-    pub(super) async fn indexed(&mut self) -> Result<BTreeSet<Address>, RequestError> {
+    pub async fn indexed(&mut self) -> Result<BTreeSet<Address>, RequestError> {
         self.state.index = None;
         let index = self.index().await?;
         let instances = index.instances.clone();
@@ -404,7 +388,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Deletes the index of a Resource without instances.
-    pub(super) async fn clear(&mut self, uid: &Arc<str>) -> Result<(), RequestError> {
+    pub async fn clear(&mut self, uid: &Arc<str>) -> Result<(), RequestError> {
         let before = self.index().await?;
         if before.version.is_some() {
             self.write(StoredIndex { instances: BTreeSet::new(), ..before }, uid).await?;
@@ -505,8 +489,8 @@ impl FamilyGuard<'_> {
     /// Whether the Resource has our annotation on the server.
     async fn is_annotated(&self, uid: &Arc<str>) -> Result<bool, RequestError> {
         let (namespace, name) = &self.family.name;
-        let found = self.access.marks.read(namespace, name, self.access.policy).await?;
-        Ok(found.is_some_and(|meta| meta.is_annotated() && meta.uid == *uid))
+        let meta = self.access.marks.read(namespace, name, self.access.policy).await?;
+        Ok(meta.is_some_and(|meta| meta.is_annotated() && meta.uid == *uid))
     }
 
     /// Takes the cached index. It counts as unknown until a write has succeeded.
@@ -516,8 +500,10 @@ impl FamilyGuard<'_> {
         }
         let (namespace, name) = &self.family.name;
         let family = self.access.secrets.get_family(namespace, name, self.access.policy).await?;
-        let index = |Family { instances, rebuilt, version, .. }| StoredIndex { instances, rebuilt, version };
-        Ok(family.map(index).unwrap_or_default())
+        Ok(match family {
+            Some(Family { instances, rebuilt, version, .. }) => StoredIndex { instances, rebuilt, version },
+            None => StoredIndex::default(),
+        })
     }
 
     /// Replaces the stored version of the index; deletes an index without instances.

@@ -51,7 +51,7 @@ impl ResourceMeta {
     }
 
     /// Whether the annotation belongs to this Resource: it has a record, even if a user has removed the finalizer.
-    pub(super) fn is_annotated(&self) -> bool {
+    pub(crate) fn is_annotated(&self) -> bool {
         self.record.as_ref() == Some(&self.uid)
     }
 
@@ -64,9 +64,9 @@ impl ResourceMeta {
         let annotations = meta.annotations.as_ref();
         Self {
             uid: share(meta.uid.as_deref().unwrap_or_default()),
-            finalizers: meta.finalizers.as_ref().map(|all| all.iter().map(|one| share(one)).collect()),
+            finalizers: meta.finalizers.as_ref().map(|names| names.iter().map(|name| share(name)).collect()),
             has_annotations: annotations.is_some(),
-            record: annotations.and_then(|all| all.get(RECORD_ANNOTATION)).map(|uid| share(uid)),
+            record: annotations.and_then(|map| map.get(RECORD_ANNOTATION)).map(|uid| share(uid)),
             deleting: meta.deletion_timestamp.is_some(),
         }
     }
@@ -83,17 +83,17 @@ pub enum MarkOutcome {
     ResourceMissing,
 }
 
-pub(super) struct Marks {
+pub struct Marks {
     caller: ApiCaller,
 }
 
 impl Marks {
-    pub(super) fn new(caller: ApiCaller) -> Self {
+    pub fn new(caller: ApiCaller) -> Self {
         Self { caller }
     }
 
     /// Adds both marks, starting from the `known` metadata.
-    pub(super) async fn add(
+    pub async fn add(
         &self,
         namespace: &str,
         name: &str,
@@ -129,7 +129,7 @@ impl Marks {
     }
 
     /// Removes both marks. A missing Resource, or one with another UID, has none.
-    pub(super) async fn remove(
+    pub async fn remove(
         &self,
         namespace: &str,
         name: &str,
@@ -169,7 +169,7 @@ impl Marks {
     }
 
     /// Reads the metadata of a Resource; `None` if it does not exist.
-    pub(super) async fn read(
+    pub async fn read(
         &self,
         namespace: &str,
         name: &str,

@@ -1,5 +1,4 @@
 mod family;
-mod holders;
 
 use std::sync::Mutex;
 
@@ -341,4 +340,24 @@ async fn a_resource_is_claimed_for_an_object_and_never_for_what_is_being_removed
     strip(&scene, &["finalizers", "annotations"]);
     scene.journal.claim(&namespace, &address, &uid).await.unwrap();
     assert_eq!(finalizers(&scene), Value::Null, "the marks are removed before the record");
+}
+
+fn held_by(process: &str) -> Arc<Record> {
+    let mut record = Record::clone(&first_intent("web"));
+    record.intent.as_mut().unwrap().holder.process = process.into();
+    Arc::new(record)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_process_takes_an_operation_over_and_the_earlier_holder_records_no_result() {
+    let scene = fixture();
+    let (first, second) = (held_by("1"), held_by("2"));
+    let left = scene.journal.intend(first.clone(), None).await.unwrap();
+    let taken = scene.journal.take_over(second.clone(), left).await.unwrap();
+    let refused = [
+        scene.journal.take_over(held_by("3"), left).await,
+        scene.journal.record(with_object(&first), stored(&first, left)).await,
+    ];
+    assert!(refused.iter().all(|result| matches!(result, Err(JournalError::Conflict { .. }))), "{refused:?}");
+    scene.journal.record(with_object(&second), stored(&second, taken)).await.unwrap();
 }

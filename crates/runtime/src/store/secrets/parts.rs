@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 5;
 const OLD: SignedDuration = SignedDuration::from_hours(24);
 
 impl Secrets {
-    pub(super) async fn put_in_parts(
+    pub(crate) async fn put_in_parts(
         &self,
         record: &Record,
         bytes: &[u8],
@@ -99,7 +99,7 @@ impl Secrets {
 
     /// Returns the parts of a record before it is written. Empty if this process knows of no parts, and if the list
     /// fails: `sweep_parts` removes them at the next start.
-    pub(super) async fn parts_of(&self, head: &str) -> Vec<ObjectMeta> {
+    pub(crate) async fn parts_of(&self, head: &str) -> Vec<ObjectMeta> {
         if !self.parted.contains(head) {
             return Vec::new();
         }
@@ -108,7 +108,7 @@ impl Secrets {
 
     /// Removes the parts that `parts_of` returned before the write, except those of the new record. A list after the
     /// write could contain parts that the next writer has just created.
-    pub(super) async fn collect(&self, head: &str, old: Vec<ObjectMeta>, keep: Option<&Parts>) {
+    pub(crate) async fn collect(&self, head: &str, old: Vec<ObjectMeta>, keep: Option<&Parts>) {
         let keep = keep.map(Parts::generation);
         for part in old.iter().filter(|part| label(part, PARTS_LABEL) != keep.as_deref()) {
             if let Err(error) = self.delete_part(part).await {
@@ -210,7 +210,7 @@ fn label<'m>(metadata: &'m ObjectMeta, key: &str) -> Option<&'m str> {
 /// The heads that have or had parts, as far as this process knows. Only their writes are followed by a removal of old
 /// parts.
 #[derive(Debug, Default)]
-pub(super) struct SplitRecords(std::sync::Mutex<BTreeSet<String>>);
+pub struct SplitRecords(std::sync::Mutex<BTreeSet<String>>);
 
 impl SplitRecords {
     fn names(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {

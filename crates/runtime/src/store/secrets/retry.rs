@@ -66,7 +66,7 @@ pub enum RequestError {
 
 impl RequestError {
     /// A request that cannot be built.
-    pub(super) fn invalid(error: impl std::fmt::Display) -> Self {
+    pub(crate) fn invalid(error: impl std::fmt::Display) -> Self {
         Self::Rejected(error.to_string())
     }
 }
@@ -84,14 +84,13 @@ enum ErrorClass {
 }
 
 fn classify(error: &kube::Error) -> ErrorClass {
-    let again = |message: String, after| ErrorClass::Retry { message, after };
     let kube::Error::Api(status) = error else {
         return match error {
             kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
                 ErrorClass::Final(RequestError::Rejected(error.to_string()))
             }
             // All other errors concern the connection: refused, cut, or an incomplete response.
-            _ => again(request_error(error), None),
+            _ => ErrorClass::Retry { message: request_error(error), after: None },
         };
     };
     let message = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
@@ -105,9 +104,9 @@ fn classify(error: &kube::Error) -> ErrorClass {
         409 => ErrorClass::Final(RequestError::Conflict),
         422 => ErrorClass::Final(RequestError::Unprocessable(message)),
         403 => ErrorClass::Forbidden(message),
-        429 => again(message, Some(named.unwrap_or(THROTTLED))),
+        429 => ErrorClass::Retry { message, after: Some(named.unwrap_or(THROTTLED)) },
         // 401: the client reads a renewed token again.
-        401 | 408 | 500.. => again(message, named),
+        401 | 408 | 500.. => ErrorClass::Retry { message, after: named },
         _ => ErrorClass::Final(RequestError::Rejected(message)),
     }
 }

@@ -37,27 +37,27 @@ pub fn namespace_of(secret: &Secret) -> &str {
 }
 
 /// Values: `head`, `family`, `part`.
-pub(super) const KIND_LABEL: &str = "purlin.dev/record";
-pub(super) const NAMESPACE_LABEL: &str = "purlin.dev/namespace";
+pub const KIND_LABEL: &str = "purlin.dev/record";
+pub const NAMESPACE_LABEL: &str = "purlin.dev/namespace";
 /// The bucket of the namespace. Records of earlier versions lack it until their next write.
 const BUCKET_LABEL: &str = "purlin.dev/bucket";
 /// On a head: the generation of its parts. On a part: the generation that it belongs to.
-pub(super) const PARTS_LABEL: &str = "purlin.dev/parts";
-pub(super) const PART_OF_LABEL: &str = "purlin.dev/part-of";
+pub const PARTS_LABEL: &str = "purlin.dev/parts";
+pub const PART_OF_LABEL: &str = "purlin.dev/part-of";
 const RESOURCE_LABEL: &str = "purlin.dev/resource";
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const ADDRESS_ANNOTATION: &str = "purlin.dev/address";
 /// Says that a user has decided to forget the content of a Secret. The chart's admission policy lets only the
 /// controller delete a Secret without it.
-pub(super) const FORGOTTEN_ANNOTATION: &str = "purlin.dev/forgotten";
+pub const FORGOTTEN_ANNOTATION: &str = "purlin.dev/forgotten";
 
 const RECORD_KEY: &str = "record";
 const PARTS_KEY: &str = "parts";
 const FAMILY_KEY: &str = "family";
-pub(super) const PART_KEY: &str = "part";
+pub const PART_KEY: &str = "part";
 
 /// The server rejects Secrets of more than 1 MiB; labels, annotations and managedFields need space as well.
-pub(super) const LARGEST: usize = 900 * 1024;
+pub const LARGEST: usize = 900 * 1024;
 
 /// The index of a family: the instances that have a record or are about to get one. An indexed instance without a
 /// record has lost it, and must not be created again.
@@ -76,11 +76,11 @@ pub struct Family {
 /// The head of a record that is stored in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitHead {
-    pub(super) secret: String,
-    pub(super) namespace: String,
-    pub(super) address: Address,
-    pub(super) version: Version,
-    pub(super) parts: Parts,
+    pub(crate) secret: String,
+    pub(crate) namespace: String,
+    pub(crate) address: Address,
+    pub(crate) version: Version,
+    pub(crate) parts: Parts,
 }
 
 impl SplitHead {
@@ -97,12 +97,12 @@ pub fn size(secret: &Secret) -> u64 {
 
 /// The description of the parts in their head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Parts {
-    pub(super) count: usize,
+pub struct Parts {
+    pub count: usize,
     /// Of all parts together, hexadecimal.
-    pub(super) sha256: String,
+    pub sha256: String,
     /// The version that the head replaced; 0 for a new record.
-    pub(super) base: u64,
+    pub base: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ fn hashed(prefix: &str, what: &str) -> String {
     format!("{prefix}{}", &sha256(what.as_bytes())[..32])
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
@@ -149,47 +149,47 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The resourceVersion as a number: since Kubernetes 1.35 it is documented to be an increasing decimal.
-pub(super) fn version(metadata: &ObjectMeta) -> Result<Version, String> {
+pub fn version(metadata: &ObjectMeta) -> Result<Version, String> {
     let text = metadata.resource_version.as_deref().unwrap_or_default();
     text.parse()
         .map(Version)
         .map_err(|_| format!("the API server returned the resourceVersion `{text}`, which is not a number"))
 }
 
-pub(super) fn head(record: &Record, bytes: Vec<u8>) -> Secret {
+pub fn head(record: &Record, bytes: Vec<u8>) -> Secret {
     secret(record, RECORD_KEY, bytes)
 }
 
 /// The head of a record that does not fit into one Secret.
-pub(super) fn parted_head(record: &Record, parts: &Parts) -> Option<Secret> {
+pub fn parted_head(record: &Record, parts: &Parts) -> Option<Secret> {
     let mut head = secret(record, PARTS_KEY, serde_json::to_vec(parts).ok()?);
     head.metadata.labels.get_or_insert_default().insert(PARTS_LABEL.to_owned(), parts.generation());
     Some(head)
 }
 
 impl Parts {
-    pub(super) fn of(bytes: &[u8], base: Option<Version>) -> Self {
+    pub fn of(bytes: &[u8], base: Option<Version>) -> Self {
         let base = base.map_or(0, |version| version.0);
         Self { count: bytes.len().div_ceil(LARGEST), sha256: sha256(bytes), base }
     }
 
     /// Distinguishes the parts of one write from those of other writes. A retried write has the same generation and
     /// finds its existing parts.
-    pub(super) fn generation(&self) -> String {
+    pub fn generation(&self) -> String {
         format!("{}-{}", self.base, self.sha256.get(..16).unwrap_or_default())
     }
 
-    pub(super) fn name(&self, head: &str, number: usize) -> String {
+    pub fn name(&self, head: &str, number: usize) -> String {
         format!("{head}-{}-{number}", self.generation())
     }
 }
 
 /// The version of the head that the parts of a generation follow; `0` for a new record.
-pub(super) fn base_of_generation(generation: &str) -> Option<&str> {
+pub fn base_of_generation(generation: &str) -> Option<&str> {
     generation.split_once('-').map(|(base, _)| base)
 }
 
-pub(super) fn part(head: &str, parts: &Parts, number: usize, bytes: &[u8]) -> Secret {
+pub fn part(head: &str, parts: &Parts, number: usize, bytes: &[u8]) -> Secret {
     let generation = parts.generation();
     let labels =
         [(MANAGED_BY_LABEL, "purlin"), (KIND_LABEL, "part"), (PART_OF_LABEL, head), (PARTS_LABEL, generation.as_str())];
@@ -209,7 +209,7 @@ fn secret(record: &Record, key: &str, bytes: Vec<u8>) -> Secret {
 }
 
 /// The Secret of a family index; `None` if it is too large.
-pub(super) fn family(family: &Family) -> Option<Secret> {
+pub fn family(family: &Family) -> Option<Secret> {
     let text = FamilyDocument {
         format: 1,
         uid: family.uid.clone(),
@@ -268,39 +268,42 @@ pub fn is_family(secret: &Secret) -> bool {
 /// # Errors
 /// When it cannot be read. Namespace and address then come from the metadata of the Secret.
 pub fn decode(secret: &Secret, strings: &mut Interner) -> Result<SecretContent, UnreadableRecord> {
-    let label = |key| secret.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned().unwrap_or_default();
     let name = secret.metadata.name.clone().unwrap_or_default();
-    let annotation = secret.metadata.annotations.as_ref().and_then(|all| all.get(ADDRESS_ANNOTATION));
+    let annotation = secret.metadata.annotations.as_ref().and_then(|map| map.get(ADDRESS_ANNOTATION));
     let address = annotation.and_then(|text| text.parse().ok()).unwrap_or_else(|| Address::single(name.as_str()));
-    let namespace = label(NAMESPACE_LABEL);
-    let found = version(&secret.metadata);
-    let known = found.as_ref().copied().unwrap_or(Version(0));
+    let label = secret.metadata.labels.as_ref().and_then(|map| map.get(NAMESPACE_LABEL));
+    let namespace = label.cloned().unwrap_or_default();
+    let version = version(&secret.metadata);
+    let known = version.as_ref().copied().unwrap_or(Version(0));
     let unreadable = |message: String| {
         let (namespace, address) = (namespace.clone(), address.clone());
         UnreadableRecord { namespace, address, version: known, message }
     };
-    let version = found.map_err(unreadable)?;
-    let value = |key: &str| secret.data.as_ref()?.get(key).map(|value| value.0.as_slice());
-    if let Some(bytes) = value(RECORD_KEY) {
+    let version = version.map_err(unreadable)?;
+    if let Some(bytes) = data(secret, RECORD_KEY) {
         let record = codec::decode(bytes, strings).map_err(|error| unreadable(error.to_string()))?;
         return check_name(record, &name)
             .map(|record| SecretContent::Record(Stored { record, version }))
             .map_err(unreadable);
     }
-    if let Some(bytes) = value(PARTS_KEY) {
+    if let Some(bytes) = data(secret, PARTS_KEY) {
         let parts =
             serde_json::from_slice(bytes).map_err(|_| unreadable("the list of its parts is damaged".to_owned()))?;
         return Ok(SecretContent::Split(SplitHead { secret: name, namespace, address, version, parts }));
     }
-    let bytes = value(FAMILY_KEY).ok_or_else(|| unreadable(format!("the Secret `{name}` holds no record")))?;
+    let bytes = data(secret, FAMILY_KEY).ok_or_else(|| unreadable(format!("the Secret `{name}` holds no record")))?;
     let text = read_family(bytes).map_err(unreadable)?;
     let FamilyDocument { uid, name, instances, rebuilt, .. } = text;
     let (namespace, version) = (strings.share(&namespace), Some(version));
     Ok(SecretContent::Family(Family { namespace, name, uid, instances, rebuilt, version }))
 }
 
+fn data<'a>(secret: &'a Secret, key: &str) -> Option<&'a [u8]> {
+    Some(secret.data.as_ref()?.get(key)?.0.as_slice())
+}
+
 /// A record under another name is a manual copy, which would make the object exist twice.
-pub(super) fn check_name(record: Record, name: &str) -> Result<Arc<Record>, String> {
+pub fn check_name(record: Record, name: &str) -> Result<Arc<Record>, String> {
     if record_name(&record.namespace, &record.address) == name {
         Ok(Arc::new(record))
     } else {

@@ -15,7 +15,7 @@ use process::private_file;
 /// before it replaces the earlier one. A file without records is not copied, because the earlier copy is more useful.
 ///
 /// The caller holds the lock.
-pub(super) fn copy(path: &Path) -> Result<(), StateError> {
+pub fn copy(path: &Path) -> Result<(), StateError> {
     let (to, part) = (self::path(path), with_suffix(path, ".backup.part"));
     let failed = |message: String| StateError::Backup { path: path.to_owned(), copy: to.clone(), message };
     let io = |error: std::io::Error| failed(error.to_string());
@@ -34,7 +34,7 @@ pub(super) fn copy(path: &Path) -> Result<(), StateError> {
     File::open(schema::directory(path)).and_then(|directory| directory.sync_all()).map_err(io)
 }
 
-pub(super) fn path(state: &Path) -> PathBuf {
+pub fn path(state: &Path) -> PathBuf {
     with_suffix(state, ".backup")
 }
 

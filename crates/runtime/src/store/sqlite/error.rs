@@ -94,7 +94,7 @@ pub enum StateError {
 }
 
 impl StateError {
-    pub(super) fn io(path: &Path, error: &io::Error) -> Self {
+    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
@@ -106,7 +106,7 @@ impl StateError {
         }
     }
 
-    pub(super) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+    pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let path = path.to_owned();
         let message = message(error);
         match error.sqlite_error_code() {
@@ -124,7 +124,7 @@ impl StateError {
 }
 
 /// SQLite's message, on one line.
-pub(super) fn message(error: &rusqlite::Error) -> String {
+pub fn message(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full (hint: free disk space)".to_owned(),
         _ => error.to_string().replace('\n', " "),

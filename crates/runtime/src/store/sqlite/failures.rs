@@ -18,7 +18,7 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS failure (address TEXT PRIMARY KE
 /// Replaces all failures, over a separate connection.
 ///
 /// The caller holds the lock.
-pub(super) fn record(path: &Path, failures: &BTreeMap<Address, LastFailure>) -> rusqlite::Result<()> {
+pub fn record(path: &Path, failures: &BTreeMap<Address, LastFailure>) -> rusqlite::Result<()> {
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY)?;
     connection.execute_batch(TABLE)?;
@@ -35,7 +35,7 @@ pub(super) fn record(path: &Path, failures: &BTreeMap<Address, LastFailure>) -> 
 }
 
 /// Reads all failures; empty for files of earlier versions.
-pub(super) fn load(connection: &Connection) -> rusqlite::Result<BTreeMap<Address, LastFailure>> {
+pub fn load(connection: &Connection) -> rusqlite::Result<BTreeMap<Address, LastFailure>> {
     if !connection.table_exists(None, "failure")? {
         return Ok(BTreeMap::new());
     }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use super::lock::Lock;
-use super::{StateError, failures, schema};
+use super::{StateError, StateFile, failures, schema};
 use crate::store::{Interner, LoadedRecords, UnreadableRecord, codec};
 use model::{Address, Record, Stored, Version};
 
@@ -24,34 +24,30 @@ pub struct Snapshot {
     pub in_use: bool,
 }
 
-pub(super) fn read(path: &Path) -> Result<Option<Snapshot>, StateError> {
-    if !path.try_exists().map_err(|error| StateError::io(path, &error))? {
+pub fn read(path: &Path) -> Result<Option<Snapshot>, StateError> {
+    if !StateFile::exists(path) {
         return Ok(None);
     }
-    let sqlite = |error: rusqlite::Error| StateError::sqlite(path, &error);
     // Checked before reading: the intents of a process that starts in between may or may not be in the snapshot, and at
     // worst a process without intents is missed.
     let in_use = Lock::is_held(path);
-    if std::fs::metadata(path).is_ok_and(|file| file.len() == 0) {
-        return Ok(None);
-    }
     let connection = schema::open_for_reading(path)?;
-    let namespace: Option<String> = schema::meta(&connection, "namespace").map_err(sqlite)?;
-    let owner: Option<String> = schema::meta(&connection, "owner").map_err(sqlite)?;
+    let owner = schema::meta(&connection, "owner").map_err(|error| StateError::sqlite(path, &error))?;
     let owner = owner.unwrap_or_else(|| schema::path_owner(path));
-    let loaded = select(&connection, namespace.as_deref().unwrap_or_default()).map_err(sqlite)?;
+    let (namespace, loaded) = select(&connection).map_err(|error| StateError::sqlite(path, &error))?;
     Ok(Some(Snapshot { namespace, owner, loaded, in_use }))
 }
 
 /// Reads all records over a separate connection, concurrently with the writer.
-pub(super) fn all(path: &Path) -> Result<LoadedRecords, StateError> {
+pub fn all(path: &Path) -> Result<LoadedRecords, StateError> {
     let connection = schema::open_for_reading(path)?;
-    let sqlite = |error: rusqlite::Error| StateError::sqlite(path, &error);
-    let namespace: Option<String> = schema::meta(&connection, "namespace").map_err(sqlite)?;
-    select(&connection, namespace.as_deref().unwrap_or_default()).map_err(sqlite)
+    let (_, loaded) = select(&connection).map_err(|error| StateError::sqlite(path, &error))?;
+    Ok(loaded)
 }
 
-fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRecords> {
+/// Returns the namespace of the records and the records.
+fn select(connection: &Connection) -> rusqlite::Result<(Option<String>, LoadedRecords)> {
+    let namespace: Option<String> = schema::meta(connection, "namespace")?;
     let source = if schema::has_sources(connection)? { "source" } else { "NULL" };
     let mut statement = connection.prepare(&format!("SELECT address, version, body, {source} FROM record"))?;
     let mut rows = statement.query([])?;
@@ -73,13 +69,14 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRe
             Err(message) => {
                 let address = row.get::<_, String>(0)?;
                 let address = address.parse().unwrap_or_else(|_| Address::single(address));
-                unreadable.push(UnreadableRecord { namespace: namespace.to_owned(), address, version, message });
+                let namespace = namespace.clone().unwrap_or_default();
+                unreadable.push(UnreadableRecord { namespace, address, version, message });
             }
         }
     }
     let (reads, failures) = (reads(connection)?, failures::load(connection)?);
     let given: Option<String> = schema::meta(connection, "given")?;
-    Ok(LoadedRecords {
+    let loaded = LoadedRecords {
         records: records.into_iter().collect(),
         unreadable,
         reads,
@@ -87,7 +84,8 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRe
         given: given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
         configurations: schema::configurations(connection)?,
         ..LoadedRecords::default()
-    })
+    };
+    Ok((namespace, loaded))
 }
 
 /// The times of the last refreshes; empty for files of earlier versions.
@@ -96,8 +94,13 @@ fn reads(connection: &Connection) -> rusqlite::Result<BTreeMap<Address, Timestam
         return Ok(BTreeMap::new());
     }
     let mut statement = connection.prepare("SELECT address, at FROM reading")?;
-    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
-    let known = |(address, at): (String, i64)| Some((address.parse().ok()?, Timestamp::from_second(at).ok()?));
-    // An invalid entry is ignored: its object is then due for a refresh.
-    rows.filter_map(|row| row.map(known).transpose()).collect()
+    let mut rows = statement.query([])?;
+    let mut reads = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        // An invalid entry is ignored: its object is then due for a refresh.
+        if let (Ok(address), Ok(at)) = (row.get::<_, String>(0)?.parse(), Timestamp::from_second(row.get(1)?)) {
+            reads.insert(address, at);
+        }
+    }
+    Ok(reads)
 }

@@ -15,15 +15,18 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The lock, released on drop. Its file stays, because another process may just have opened it.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub struct Lock {
     file: File,
 }
 
 impl Lock {
     /// Takes the lock and writes the process id into its file.
-    pub(super) fn exclusive(state: &Path) -> Result<Self, StateError> {
-        let denied = |error: std::io::Error| StateError::io(state, &error);
-        let mut file = private_file::options().read(true).create(true).open(lock_path(state)).map_err(denied)?;
+    pub fn exclusive(state: &Path) -> Result<Self, StateError> {
+        let mut file = private_file::options()
+            .read(true)
+            .create(true)
+            .open(lock_path(state))
+            .map_err(|error| StateError::io(state, &error))?;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -31,15 +34,17 @@ impl Lock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => return Err(in_use(state, &mut file)),
-                Err(TryLockError::Error(error)) => return Err(denied(error)),
+                Err(TryLockError::Error(error)) => return Err(StateError::io(state, &error)),
             }
         }
-        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(denied)?;
+        file.set_len(0)
+            .and_then(|()| write!(file, "{}", std::process::id()))
+            .map_err(|error| StateError::io(state, &error))?;
         Ok(Self { file })
     }
 
     /// Whether a process holds the lock.
-    pub(super) fn is_held(state: &Path) -> bool {
+    pub fn is_held(state: &Path) -> bool {
         let Ok(file) = File::open(lock_path(state)) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }

@@ -21,7 +21,7 @@ const APPLICATION: i64 = 0x5052_4c4e;
 const FORMAT: i64 = 1;
 
 /// Readers of a write-ahead log wait only while the log of a crashed writer is recovered.
-pub(super) const BUSY: Duration = Duration::from_secs(5);
+pub const BUSY: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -39,21 +39,13 @@ const READINGS: &str =
 /// Opens the file, and creates it if needed. Also returns the greatest version ever used.
 ///
 /// The caller holds the lock.
-pub(super) fn open_for_writing(path: &Path, namespace: &str, holder: &Holder) -> Result<(Connection, u64), StateError> {
+pub fn open_for_writing(path: &Path, namespace: &str, holder: &Holder) -> Result<(Connection, u64), StateError> {
     create_file(path)?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let prepare = || -> rusqlite::Result<()> {
-        if is_new(&connection)? {
-            create_tables(&connection)?;
-        } else if connection.table_exists(None, "record")? && !has_sources(&connection)? {
-            connection.execute_batch(SOURCES)?;
-        }
-        Ok(())
-    };
-    prepare().map_err(|error| StateError::sqlite(path, &error))?;
+    prepare_tables(&connection).map_err(|error| StateError::sqlite(path, &error))?;
     check(path, &connection)?;
     claim(path, &connection, namespace, holder)?;
-    name_owner(path, &connection, holder)?;
+    name_owner(path, &connection, holder).map_err(|error| StateError::sqlite(path, &error))?;
     let counter = configure(&connection).and_then(|()| meta::<i64>(&connection, "counter"));
     let counter = counter.map_err(|error| StateError::sqlite(path, &error))?.unwrap_or(0);
     Ok((connection, counter.unsigned_abs()))
@@ -63,7 +55,7 @@ pub(super) fn open_for_writing(path: &Path, namespace: &str, holder: &Holder) ->
 /// without a record.
 ///
 /// The caller holds the lock.
-pub(super) fn record_reads(
+pub fn record_reads(
     path: &Path,
     refreshed: &BTreeSet<Address>,
     due: &BTreeSet<Address>,
@@ -91,11 +83,7 @@ pub(super) fn record_reads(
 /// the records stay the same.
 ///
 /// The caller holds the lock.
-pub(super) fn record_sources(
-    path: &Path,
-    sources: &BTreeMap<Address, Arc<str>>,
-    given: Option<&str>,
-) -> rusqlite::Result<()> {
+pub fn record_sources(path: &Path, sources: &BTreeMap<Address, Arc<str>>, given: Option<&str>) -> rusqlite::Result<()> {
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY)?;
     let transaction = connection.transaction()?;
@@ -117,13 +105,13 @@ const CONFIGURATION: &str = "configuration ";
 /// Records what is known of a Terraform configuration, over a separate connection.
 ///
 /// The caller holds the lock.
-pub(super) fn record_configuration(path: &Path, source: &str, known: &RecordedConfiguration) -> rusqlite::Result<()> {
+pub fn record_configuration(path: &Path, source: &str, known: &RecordedConfiguration) -> rusqlite::Result<()> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY)?;
     insert_configuration(&connection, source, known)
 }
 
-pub(super) fn insert_configuration(
+pub fn insert_configuration(
     connection: &Connection,
     source: &str,
     known: &RecordedConfiguration,
@@ -134,21 +122,25 @@ pub(super) fn insert_configuration(
 }
 
 /// What is known of Terraform configurations, by source.
-pub(super) fn configurations(connection: &Connection) -> rusqlite::Result<BTreeMap<Arc<str>, RecordedConfiguration>> {
+pub fn configurations(connection: &Connection) -> rusqlite::Result<BTreeMap<Arc<str>, RecordedConfiguration>> {
     let mut statement = connection.prepare("SELECT key, value FROM meta WHERE key LIKE ?1 || '%'")?;
-    let rows = statement.query_map([CONFIGURATION], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-    let known = |(key, value): (String, String)| {
-        Some((key.strip_prefix(CONFIGURATION)?.into(), serde_json::from_str(&value).ok()?))
-    };
-    rows.filter_map(|row| row.map(known).transpose()).collect()
+    let mut rows = statement.query([CONFIGURATION])?;
+    let mut configurations = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (key, value): (String, String) = (row.get(0)?, row.get(1)?);
+        if let (Some(source), Ok(known)) = (key.strip_prefix(CONFIGURATION), serde_json::from_str(&value)) {
+            configurations.insert(source.into(), known);
+        }
+    }
+    Ok(configurations)
 }
 
 /// Whether the records have sources. Those of a file that only earlier versions wrote have none.
-pub(super) fn has_sources(connection: &Connection) -> rusqlite::Result<bool> {
+pub fn has_sources(connection: &Connection) -> rusqlite::Result<bool> {
     connection.column_exists(None, "record", "source")
 }
 
-pub(super) fn open_for_reading(path: &Path) -> Result<Connection, StateError> {
+pub fn open_for_reading(path: &Path) -> Result<Connection, StateError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match check(path, &connection) {
         Ok(()) => Ok(connection),
@@ -184,32 +176,34 @@ fn connect_alone(path: &Path) -> Result<Connection, StateError> {
 }
 
 /// Whether the file has no tables: the process that created it may have been interrupted.
-pub(super) fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
+fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT count(*) = 0 FROM sqlite_master", [], |row| row.get(0))
 }
 
-pub(super) fn meta<T: rusqlite::types::FromSql>(connection: &Connection, key: &str) -> rusqlite::Result<Option<T>> {
+pub fn meta<T: rusqlite::types::FromSql>(connection: &Connection, key: &str) -> rusqlite::Result<Option<T>> {
     connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
 fn create_file(path: &Path) -> Result<(), StateError> {
-    let io = |error: std::io::Error| StateError::io(path, &error);
     if path.exists() {
         // Not possible for a file of another user.
         let _ = private_file::restrict(path);
         return Ok(());
     }
-    private_file::options().create_new(true).open(path).map_err(io)?;
-    // The name of a new file is durable only after a sync of its directory; SQLite syncs the content.
-    if cfg!(unix) { File::open(directory(path)).and_then(|directory| directory.sync_all()).map_err(io) } else { Ok(()) }
+    let mut created = private_file::options().create_new(true).open(path).map(drop);
+    if cfg!(unix) {
+        // The name of a new file is durable only after a sync of its directory; SQLite syncs the content.
+        created = created.and_then(|()| File::open(directory(path))?.sync_all());
+    }
+    created.map_err(|error| StateError::io(path, &error))
 }
 
-pub(super) fn directory(path: &Path) -> &Path {
+pub fn directory(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whether the file has no records.
-pub(super) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+pub fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM record)", [], |row| row.get(0))
 }
 
@@ -218,6 +212,16 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StateError> {
     Connection::open_with_flags(path, flags)
         .and_then(|connection| connection.busy_timeout(BUSY).map(|()| connection))
         .map_err(|error| StateError::sqlite(path, &error))
+}
+
+fn prepare_tables(connection: &Connection) -> rusqlite::Result<()> {
+    if is_new(connection)? {
+        create_tables(connection)
+    } else if connection.table_exists(None, "record")? && !has_sources(connection)? {
+        connection.execute_batch(SOURCES)
+    } else {
+        Ok(())
+    }
 }
 
 fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
@@ -229,12 +233,13 @@ fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn check(path: &Path, connection: &Connection) -> Result<(), StateError> {
-    let sqlite = |error: rusqlite::Error| StateError::sqlite(path, &error);
-    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sqlite)?;
+    let application: i64 = connection
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(|error| StateError::sqlite(path, &error))?;
     if application != APPLICATION {
         return Err(StateError::NotAStateFile { path: path.to_owned() });
     }
-    match meta::<i64>(connection, "format").map_err(sqlite)? {
+    match meta::<i64>(connection, "format").map_err(|error| StateError::sqlite(path, &error))? {
         Some(FORMAT) => Ok(()),
         Some(newer) if newer > FORMAT => Err(StateError::NewerFormat { path: path.to_owned() }),
         _ => Err(StateError::Damaged { path: path.to_owned(), message: "its format number is missing".to_owned() }),
@@ -244,10 +249,9 @@ fn check(path: &Path, connection: &Connection) -> Result<(), StateError> {
 /// Records the namespace and the holder of the file. The namespace of a file without records may change, so that a
 /// first attempt in the wrong directory does not block the next one.
 fn claim(path: &Path, connection: &Connection, namespace: &str, holder: &Holder) -> Result<(), StateError> {
-    let sqlite = |error: rusqlite::Error| StateError::sqlite(path, &error);
-    let held: Option<String> = meta(connection, "namespace").map_err(sqlite)?;
+    let held: Option<String> = meta(connection, "namespace").map_err(|error| StateError::sqlite(path, &error))?;
     if let Some(held) = held.filter(|held| held != namespace)
-        && !is_empty(connection).map_err(sqlite)?
+        && !is_empty(connection).map_err(|error| StateError::sqlite(path, &error))?
     {
         return Err(StateError::OtherNamespace { path: path.to_owned(), held, wanted: namespace.to_owned() });
     }
@@ -258,23 +262,19 @@ fn claim(path: &Path, connection: &Connection, namespace: &str, holder: &Holder)
             [namespace, &holder.process],
         )
         .map(drop)
-        .map_err(sqlite)
+        .map_err(|error| StateError::sqlite(path, &error))
 }
 
 /// Records the owner name permanently, because the file may be moved. Files of earlier versions used their path as the
 /// owner name.
-fn name_owner(path: &Path, connection: &Connection, holder: &Holder) -> Result<(), StateError> {
-    let name = || -> rusqlite::Result<()> {
-        let empty = is_empty(connection)?;
-        // The process id is random, and the process creates one file.
-        let owner = if empty { format!("state:{}", holder.process) } else { path_owner(path) };
-        connection.execute("INSERT OR IGNORE INTO meta VALUES ('owner', ?1)", [owner]).map(drop)
-    };
-    name().map_err(|error| StateError::sqlite(path, &error))
+fn name_owner(path: &Path, connection: &Connection, holder: &Holder) -> rusqlite::Result<()> {
+    // The process id is random, and the process creates one file.
+    let owner = if is_empty(connection)? { format!("state:{}", holder.process) } else { path_owner(path) };
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('owner', ?1)", [owner]).map(drop)
 }
 
 /// The owner name that earlier versions used.
-pub(super) fn path_owner(path: &Path) -> String {
+pub fn path_owner(path: &Path) -> String {
     let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     format!("file:{}", place.display())
 }

@@ -144,8 +144,12 @@ async fn an_unreadable_record_does_not_affect_the_others() {
         state.intend(typical(number).into(), None).await.unwrap();
     }
     let other = Connection::open(directory.path().join("purlin.db")).unwrap();
+    let of_one = "WHERE address = 'resource-1'";
+    let body = other.query_row(&format!("SELECT body FROM record {of_one}"), [], |row| row.get(0));
+    let mut body: Vec<u8> = body.unwrap();
     // A format of the future.
-    other.execute("UPDATE record SET body = x'7fff' WHERE address = 'resource-1'", []).unwrap();
+    body[0] = 127;
+    other.execute(&format!("UPDATE record SET body = ?1 {of_one}"), [body]).unwrap();
     other.execute("UPDATE record SET body = 'text' WHERE address = 'resource-2'", []).unwrap();
     let loaded = state.load_all().unwrap();
     assert_eq!(loaded.records.len(), 1);

@@ -26,7 +26,7 @@ const GROUP: usize = 1024;
 const MAX_COLLECTED: usize = 32;
 
 #[derive(Clone, Debug)]
-pub(super) enum WriteError {
+pub enum WriteError {
     /// The record has another version, exists already, or does not exist.
     Conflict,
     /// The transaction failed and had no effect.
@@ -34,7 +34,7 @@ pub(super) enum WriteError {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub struct Change {
     address: String,
     base: Option<Version>,
     body: Option<Vec<u8>>,
@@ -42,12 +42,12 @@ pub(super) struct Change {
 }
 
 impl Change {
-    pub(super) fn put(record: &Record, base: Option<Version>) -> Result<Self, CodecError> {
+    pub fn put(record: &Record, base: Option<Version>) -> Result<Self, CodecError> {
         let body = Some(codec::encode(record)?);
         Ok(Self { address: record.address.to_string(), base, body, source: record.source.clone() })
     }
 
-    pub(super) fn remove(address: &Address, base: Version) -> Self {
+    pub fn remove(address: &Address, base: Version) -> Self {
         Self { address: address.to_string(), base: Some(base), body: None, source: None }
     }
 }
@@ -73,7 +73,7 @@ impl Drop for Replies {
 }
 
 /// The handle of the thread. Dropping it waits until all submitted changes are written.
-pub(super) struct Writer {
+pub struct Writer {
     /// Changes that were not sent yet. The submitter of the first one sends them.
     open: Mutex<Vec<Waiting>>,
     sender: Option<mpsc::Sender<Group>>,
@@ -81,7 +81,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(path: &Path, connection: Connection, counter: u64) -> Result<Self, StateError> {
+    pub fn start(path: &Path, connection: Connection, counter: u64) -> Result<Self, StateError> {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("state-file".to_owned())
@@ -90,7 +90,7 @@ impl Writer {
         Ok(Self { open: Mutex::default(), sender: Some(sender), thread: Some(thread) })
     }
 
-    pub(super) async fn submit(&self, change: Change) -> Reply {
+    pub async fn submit(&self, change: Change) -> Reply {
         const GONE: &str = "the writer thread of the state file has ended";
         let (reply, answer) = oneshot::channel();
         let first = {
@@ -199,7 +199,7 @@ fn commit(connection: &Connection, group: &[&Change], counter: &mut u64) -> rusq
 }
 
 /// Adds new records in one transaction. Returns the first address that has a record already, and then writes nothing.
-pub(super) fn add(
+pub fn add(
     connection: &Connection,
     mut counter: u64,
     records: &[Record],

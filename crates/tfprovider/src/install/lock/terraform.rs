@@ -18,7 +18,7 @@ const SUCCESSOR: &str = "registry.opentofu.org/hashicorp/";
 
 /// What a file has besides the locks of providers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Others {
+pub struct Others {
     /// The comment at the beginning.
     header: Option<String>,
     /// Checksums in schemes that are not known here, by provider.
@@ -29,7 +29,7 @@ pub(super) struct Others {
 }
 
 /// Reads the text of a file.
-pub(super) fn read(text: String) -> Result<(BTreeMap<String, LockedProvider>, Others), String> {
+pub fn read(text: String) -> Result<(BTreeMap<String, LockedProvider>, Others), String> {
     let header: String =
         text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
     let parsed = hcl::parse_body(Source::new(FileId(0), "", text));
@@ -62,10 +62,9 @@ pub(super) fn read(text: String) -> Result<(BTreeMap<String, LockedProvider>, Ot
 fn provider(block: &Block) -> Result<(String, LockedProvider, BTreeSet<String>), String> {
     let [source] = block.labels.as_slice() else { return Err("a provider has one label, its address".to_owned()) };
     let source = source.text.clone();
-    let text = |name: &str| block.body.attribute(name).and_then(|attribute| attribute.value.as_text());
-    let version = text("version").ok_or_else(|| format!("the provider {source} has no version"))?;
+    let version = attribute_text(block, "version").ok_or_else(|| format!("the provider {source} has no version"))?;
     let version = version.parse().map_err(|error| format!("the version `{version}` of {source}: {error}"))?;
-    let constraint = text("constraints").unwrap_or_default().to_owned();
+    let constraint = attribute_text(block, "constraints").unwrap_or_default().to_owned();
     let (mut hashes, mut unknown) = (BTreeSet::new(), BTreeSet::new());
     let list = block.body.attribute("hashes").map(|attribute| attribute.value.as_list().ok_or(()));
     let list = list.transpose().map_err(|()| format!("the checksums of {source} are not a list"))?;
@@ -80,8 +79,12 @@ fn provider(block: &Block) -> Result<(String, LockedProvider, BTreeSet<String>),
     Ok((source, LockedProvider { version, constraint, hashes }, unknown))
 }
 
+fn attribute_text<'a>(block: &'a Block, name: &str) -> Option<&'a str> {
+    block.body.attribute(name)?.value.as_text()
+}
+
 /// The text of a file.
-pub(super) fn write(providers: &BTreeMap<String, LockedProvider>, others: &Others) -> String {
+pub fn write(providers: &BTreeMap<String, LockedProvider>, others: &Others) -> String {
     let mut text = others.header.clone().unwrap_or_else(|| HEADER.to_owned());
     for (source, LockedProvider { version, constraint, hashes }) in providers {
         text.push_str(&format!("\nprovider \"{source}\" {{\n"));
@@ -90,11 +93,11 @@ pub(super) fn write(providers: &BTreeMap<String, LockedProvider>, others: &Other
         } else {
             text.push_str(&format!("  version     = \"{version}\"\n  constraints = \"{constraint}\"\n"));
         }
-        let mut all: Vec<&str> = hashes.iter().map(Hash::as_str).collect();
-        all.extend(others.hashes.get(source).into_iter().flatten().map(String::as_str));
-        all.sort_unstable();
-        if !all.is_empty() {
-            let lines: String = all.iter().map(|hash| format!("    \"{hash}\",\n")).collect();
+        let mut hashes: Vec<&str> = hashes.iter().map(Hash::as_str).collect();
+        hashes.extend(others.hashes.get(source).into_iter().flatten().map(String::as_str));
+        hashes.sort_unstable();
+        if !hashes.is_empty() {
+            let lines: String = hashes.iter().map(|hash| format!("    \"{hash}\",\n")).collect();
             text.push_str(&format!("  hashes = [\n{lines}  ]\n"));
         }
         text.push_str("}\n");
@@ -103,7 +106,7 @@ pub(super) fn write(providers: &BTreeMap<String, LockedProvider>, others: &Other
 }
 
 /// A constraint as upstream writes it.
-pub(super) fn canonical(constraint: &str) -> String {
+pub fn canonical(constraint: &str) -> String {
     constraint
         .parse::<VersionConstraint>()
         .map_or_else(|_| constraint.to_owned(), |constraint| constraint.canonical().to_string())

@@ -14,7 +14,7 @@ use crate::install::{InstallError, Platform};
 
 /// A filesystem mirror for one provider.
 #[derive(Debug)]
-pub(in crate::install) struct FilesystemMirror<'a> {
+pub struct FilesystemMirror<'a> {
     pub root: &'a Path,
     pub source: &'a Source,
     pub platform: &'a Platform,
@@ -28,7 +28,6 @@ impl FilesystemMirror<'_> {
     /// Lists the versions for the platform. The list is empty if the mirror does not have the provider.
     pub fn versions(&self) -> Result<Vec<Version>, InstallError> {
         let folder = self.directory();
-        let failed = |error: io::Error| InstallError::file(&folder, error);
         if !self.root.is_dir() {
             let message = format!("{} is not a directory", self.root.display());
             return Err(InstallError::new(message).hint("a mirror has the layout HOST/NAMESPACE/TYPE/"));
@@ -36,15 +35,17 @@ impl FilesystemMirror<'_> {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(InstallError::file(&folder, error)),
         };
         let mut versions = Vec::new();
         for entry in entries {
+            let entry = entry.map_err(|error| InstallError::file(&folder, error))?;
             // Files with other names are ignored.
-            let Ok(name) = entry.map_err(failed)?.file_name().into_string() else { continue };
-            let packed = self.packed(&name);
-            let unpacked = || Version::parse(&name).ok().filter(|version| self.unpacked(version).is_dir());
-            versions.extend(packed.or_else(unpacked));
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let version = self
+                .packed(&name)
+                .or_else(|| Version::parse(&name).ok().filter(|version| self.unpacked(version).is_dir()));
+            versions.extend(version);
         }
         versions.sort();
         versions.dedup();

@@ -14,7 +14,7 @@ use crate::install::{Hash, InstallError, Platform};
 
 /// A network mirror for one provider.
 #[derive(Debug)]
-pub(in crate::install) struct NetworkMirror<'a> {
+pub struct NetworkMirror<'a> {
     /// The URL of the mirror, with a trailing slash.
     pub base: Url,
     pub source: &'a Source,
@@ -49,14 +49,10 @@ impl<'a> NetworkMirror<'a> {
         credentials: &'a Credentials,
     ) -> Result<Self, InstallError> {
         let slash = if address.ends_with('/') { "" } else { "/" };
-        let invalid = |why: &str| {
-            InstallError::new(format!("`{address}` is not the URL of a network mirror: {why}"))
-                .at("spec.package.networkMirror")
-                .hint("write https://HOST/PATH/")
-        };
-        let base = Url::parse(&format!("{address}{slash}")).map_err(|error| invalid(&error.to_string()))?;
+        let base =
+            Url::parse(&format!("{address}{slash}")).map_err(|error| invalid_address(address, &error.to_string()))?;
         if base.scheme() != "https" {
-            return Err(invalid("network mirrors require https"));
+            return Err(invalid_address(address, "network mirrors require https"));
         }
         Ok(Self { base, source, platform, http, credentials })
     }
@@ -122,14 +118,20 @@ impl<'a> NetworkMirror<'a> {
     }
 }
 
+fn invalid_address(address: &str, why: &str) -> InstallError {
+    InstallError::new(format!("`{address}` is not the URL of a network mirror: {why}"))
+        .at("spec.package.networkMirror")
+        .hint("write https://HOST/PATH/")
+}
+
 /// The host of a URL, with its port unless it is the default port.
-pub(super) fn host(url: &Url) -> String {
+pub fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// The error for a version without a package for the platform.
-pub(super) fn no_package(source: &Source, version: &Version, platform: &Platform, others: &[String]) -> InstallError {
+pub fn no_package(source: &Source, version: &Version, platform: &Platform, others: &[String]) -> InstallError {
     let error = InstallError::new(format!("{source} {version} has no package for {platform}"));
     let error = error.at("spec.version");
     if others.is_empty() {

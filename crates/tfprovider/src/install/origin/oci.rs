@@ -27,7 +27,7 @@ const PAGES: usize = 100;
 
 /// An OCI mirror for one provider.
 #[derive(Debug)]
-pub(in crate::install) struct OciMirror<'a> {
+pub struct OciMirror<'a> {
     host: String,
     repository: String,
     source: &'a Source,
@@ -60,6 +60,16 @@ struct Manifest {
     artifact_type: String,
     #[serde(default)]
     layers: Vec<Descriptor>,
+}
+
+impl Index {
+    /// The manifests of packages with their platforms.
+    fn targets(&self) -> impl Iterator<Item = (&Descriptor, &Target)> {
+        self.manifests
+            .iter()
+            .filter(|descriptor| descriptor.artifact_type == TARGET && descriptor.media_type == MANIFEST)
+            .filter_map(|descriptor| Some((descriptor, descriptor.platform.as_ref()?)))
+    }
 }
 
 #[derive(Deserialize)]
@@ -97,23 +107,16 @@ impl<'a> OciMirror<'a> {
             .replace("${hostname}", &source.host)
             .replace("${namespace}", &source.namespace)
             .replace("${type}", &source.name);
-        let invalid = |why: &str| {
-            InstallError::new(format!("`{template}` is not a valid repository template: {why}"))
-                .at("spec.package.ociMirror")
-                .hint("write HOST/PATH/${hostname}/${namespace}/${type}")
-        };
         if whole.contains("${") {
-            return Err(invalid("only the variables ${hostname}, ${namespace} and ${type} are supported"));
+            let why = "only the variables ${hostname}, ${namespace} and ${type} are supported";
+            return Err(invalid_template(template, why));
         }
-        let (host, path) = whole.split_once('/').ok_or_else(|| invalid("it has no path"))?;
+        let (host, path) = whole.split_once('/').ok_or_else(|| invalid_template(template, "it has no path"))?;
         // A repository name cannot contain the colon of a port.
         let repository = path.replace(':', "-");
-        let is_part = |part: &str| {
-            part.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
-                && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte))
-        };
-        if host.is_empty() || !repository.split('/').all(is_part) {
-            return Err(invalid("a repository name consists of lowercase letters, digits, `.`, `_`, `-` and `/`"));
+        if host.is_empty() || !repository.split('/').all(is_repository_part) {
+            let why = "a repository name consists of lowercase letters, digits, `.`, `_`, `-` and `/`";
+            return Err(invalid_template(template, why));
         }
         let host = host.to_owned();
         Ok(Self { host, repository, source, platform, http, credentials, authorization: OnceLock::new() })
@@ -132,8 +135,10 @@ impl<'a> OciMirror<'a> {
     }
 
     fn authorization(&self) -> Option<String> {
-        let token = || self.credentials.token(&self.host).map(|token| format!("Bearer {token}"));
-        self.authorization.get().cloned().or_else(token)
+        self.authorization
+            .get()
+            .cloned()
+            .or_else(|| self.credentials.token(&self.host).map(|token| format!("Bearer {token}")))
     }
 
     fn hint(&self) -> String {
@@ -176,8 +181,7 @@ impl<'a> OciMirror<'a> {
         let next = link.and_then(|link| link.strip_prefix('<')?.split_once('>')).map(|(next, _)| url.join(next));
         let next = next.and_then(Result::ok).filter(|next| next.host() == url.host());
         let mut content = Vec::new();
-        let cut = |error| InstallError::new(format!("{what} was truncated: {error} ({})", display_url(url)));
-        while let Some(chunk) = answer.chunk().await.map_err(|error| cut(error.without_url()))? {
+        while let Some(chunk) = answer.chunk().await.map_err(|error| truncated(what, url, error))? {
             content.extend_from_slice(&chunk);
             if content.len() as u64 > DOCUMENT_BYTES {
                 return Err(InstallError::new(format!("{what} is too large ({})", display_url(url))));
@@ -216,8 +220,8 @@ impl<'a> OciMirror<'a> {
             let Some((content, more)) = self.page(&url, &what, None).await? else { break };
             let tags: Tags = read(&content, &what, &url)?;
             // A tag cannot contain `+`.
-            let found = tags.tags.into_iter().flatten().map(|tag| Version::parse(&tag.replace('_', "+")));
-            versions.extend(found.filter_map(Result::ok));
+            let tagged = tags.tags.into_iter().flatten().map(|tag| Version::parse(&tag.replace('_', "+")));
+            versions.extend(tagged.filter_map(Result::ok));
             next = more;
         }
         Ok(versions)
@@ -234,19 +238,21 @@ impl<'a> OciMirror<'a> {
         if index.artifact_type != PROVIDER {
             return Err(wrong_type(&what, &index.artifact_type, PROVIDER));
         }
-        let is_target = |one: &Descriptor| one.artifact_type == TARGET && one.media_type == MANIFEST;
-        let here = |one: &&Descriptor| {
-            let wanted = |target: &Target| target.os == platform.os && target.architecture == platform.architecture;
-            is_target(one) && one.platform.as_ref().is_some_and(wanted)
-        };
-        let there = index.manifests.iter().filter(|one| is_target(one)).filter_map(|one| one.platform.as_ref());
-        let there: Vec<String> = there.map(|target| format!("{}_{}", target.os, target.architecture)).collect();
-        let chosen = index.manifests.iter().find(here).ok_or_else(|| no_package(source, version, platform, &there))?;
+        let chosen = index
+            .targets()
+            .find(|(_, target)| target.os == platform.os && target.architecture == platform.architecture)
+            .map(|(descriptor, _)| descriptor)
+            .ok_or_else(|| {
+                let names = index.targets().map(|(_, target)| format!("{}_{}", target.os, target.architecture));
+                no_package(source, version, platform, &names.collect::<Vec<_>>())
+            })?;
 
         let what = format!("the manifest of {}:{tag} for {platform}", self.name());
         let url = self.at(&format!("manifests/{}", chosen.digest))?;
-        let gone = || InstallError::new(format!("{what} does not exist: {} (404)", display_url(&url)));
-        let (content, _) = self.page(&url, &what, Some(MANIFEST)).await?.ok_or_else(gone)?;
+        let (content, _) = self
+            .page(&url, &what, Some(MANIFEST))
+            .await?
+            .ok_or_else(|| InstallError::new(format!("{what} does not exist: {} (404)", display_url(&url))))?;
         let digest = format!("sha256:{}", hex(&Sha256::digest(&content)));
         if digest != chosen.digest {
             let message = format!("{what} does not match its digest: it is {digest}, not {}", chosen.digest);
@@ -299,6 +305,21 @@ fn wrong_type(what: &str, is: &str, wanted: &str) -> InstallError {
 fn read<T: serde::de::DeserializeOwned>(content: &[u8], what: &str, url: &Url) -> Result<T, InstallError> {
     serde_json::from_slice(content)
         .map_err(|error| InstallError::new(format!("{what} cannot be read: {error} ({})", display_url(url))))
+}
+
+fn truncated(what: &str, url: &Url, error: reqwest::Error) -> InstallError {
+    InstallError::new(format!("{what} was truncated: {} ({})", error.without_url(), display_url(url)))
+}
+
+fn invalid_template(template: &str, why: &str) -> InstallError {
+    InstallError::new(format!("`{template}` is not a valid repository template: {why}"))
+        .at("spec.package.ociMirror")
+        .hint("write HOST/PATH/${hostname}/${namespace}/${type}")
+}
+
+fn is_repository_part(part: &str) -> bool {
+    part.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte))
 }
 
 /// A parameter of a challenge: `name="value"`.

@@ -27,7 +27,7 @@ const PROTOCOLS: [&str; 2] = ["5", "6"];
 const MAY_BE_UNSIGNED: &str = "registry.opentofu.org";
 
 /// A registry for one provider.
-pub(in crate::install) struct Registry<'a> {
+pub struct Registry<'a> {
     pub source: &'a Source,
     pub platform: &'a Platform,
     pub http: &'a Http,
@@ -47,6 +47,13 @@ struct OfferedVersion {
     version: String,
     #[serde(default)]
     protocols: Vec<String>,
+}
+
+impl OfferedVersion {
+    fn is_supported(&self) -> bool {
+        let mut majors = self.protocols.iter().map(|protocol| protocol.split('.').next().unwrap_or_default());
+        self.protocols.is_empty() || majors.any(|major| PROTOCOLS.contains(&major))
+    }
 }
 
 #[derive(Deserialize)]
@@ -104,12 +111,12 @@ impl Registry<'_> {
                 .hint("correct `spec.source`; private providers may need credentials")
         })?;
         let count = offered.versions.len();
-        let speaks = |offer: &OfferedVersion| {
-            let major = |protocol: &String| PROTOCOLS.contains(&protocol.split('.').next().unwrap_or_default());
-            offer.protocols.is_empty() || offer.protocols.iter().any(major)
-        };
-        let known = offered.versions.into_iter().filter(speaks);
-        let versions: Vec<Version> = known.filter_map(|offer| Version::parse(&offer.version).ok()).collect();
+        let versions: Vec<Version> = offered
+            .versions
+            .into_iter()
+            .filter(OfferedVersion::is_supported)
+            .filter_map(|offer| Version::parse(&offer.version).ok())
+            .collect();
         if versions.is_empty() && count > 0 {
             let message = format!("no version of {source} supports plugin protocol 5 or 6");
             return Err(InstallError::new(message).at("spec.source"));
@@ -181,19 +188,20 @@ impl Registry<'_> {
             }
         }
         // The list also contains manifests.
-        let is_package = |(_, file): &(Hash, &str)| file.strip_suffix(".zip").is_some();
-        Ok(lines.into_iter().filter(is_package).map(|(hash, _)| hash).collect())
+        Ok(lines.into_iter().filter(|(_, file)| file.strip_suffix(".zip").is_some()).map(|(hash, _)| hash).collect())
     }
 
     async fn file(&self, base: &Url, address: &str, what: &str) -> Result<Vec<u8>, InstallError> {
         let url = join_url(base, address)?;
-        let missing = || InstallError::new(format!("{what} does not exist: {} (404)", display_url(&url)));
-        self.http.document(HttpRequest::new(&url, what)).await?.ok_or_else(missing)
+        self.http
+            .document(HttpRequest::new(&url, what))
+            .await?
+            .ok_or_else(|| InstallError::new(format!("{what} does not exist: {} (404)", display_url(&url))))
     }
 }
 
 /// Resolves a URL in a document, which may be relative to the URL of the document.
 fn join_url(base: &Url, path: &str) -> Result<Url, InstallError> {
-    let invalid = |error| InstallError::new(format!("{} contains an invalid URL `{path}`: {error}", display_url(base)));
-    base.join(path).map_err(invalid)
+    base.join(path)
+        .map_err(|error| InstallError::new(format!("{} contains an invalid URL `{path}`: {error}", display_url(base))))
 }

@@ -17,7 +17,7 @@ const STABLE_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
 /// The consecutive failures of one provider.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub struct Backoff {
     failures: u32,
     until: Timestamp,
     last: Option<PluginError>,
@@ -25,7 +25,7 @@ pub(super) struct Backoff {
 
 impl Backoff {
     /// Records a failed start.
-    pub(super) fn failed(&mut self, now: Timestamp, error: PluginError) {
+    pub fn failed(&mut self, now: Timestamp, error: PluginError) {
         self.failures += 1;
         let pause = match self.failures {
             0 | 1 => Duration::ZERO,
@@ -36,7 +36,7 @@ impl Backoff {
     }
 
     /// Records an unexpected exit.
-    pub(super) fn exited(&mut self, started: Timestamp, now: Timestamp, error: PluginError) {
+    pub fn exited(&mut self, started: Timestamp, now: Timestamp, error: PluginError) {
         if now.duration_since(started) >= STABLE_AFTER {
             self.failures = 0;
         }
@@ -44,17 +44,17 @@ impl Backoff {
     }
 
     /// The remaining delay before the next start.
-    pub(super) fn delay(&self, now: Timestamp) -> Duration {
+    pub fn delay(&self, now: Timestamp) -> Duration {
         Duration::try_from(self.until.duration_since(now)).unwrap_or_default()
     }
 
     /// Whether the failures are old enough to be dropped.
-    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+    pub fn is_expired(&self, now: Timestamp) -> bool {
         now.duration_since(self.until) >= STABLE_AFTER
     }
 
     /// The error for callers that do not wait.
-    pub(super) fn error(&self) -> PluginError {
+    pub fn error(&self) -> PluginError {
         let last = self.last.clone().expect("a delay exists only after a failure");
         PluginError::BackingOff { failures: self.failures, until: self.until, last: Box::new(last) }
     }

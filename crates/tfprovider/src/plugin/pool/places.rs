@@ -74,13 +74,13 @@ struct PlacesState {
 }
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub struct Places {
     limits: PlaceLimits,
     state: Mutex<PlacesState>,
     /// Notified when a place is returned, or when a process becomes idle.
     changed: Notify,
     /// Notified when there are too few places.
-    pub(super) short: Notify,
+    pub short: Notify,
 }
 
 /// The right to run a process, until it is dropped.
@@ -93,7 +93,7 @@ pub struct Place {
 }
 
 /// A position in the queue for places, until it is dropped.
-pub(super) struct Waiting<'a> {
+pub struct Waiting<'a> {
     places: &'a Arc<Places>,
     number: u64,
     namespace: Arc<str>,
@@ -102,7 +102,7 @@ pub(super) struct Waiting<'a> {
 
 impl Place {
     /// The process is ending, so its place becomes free soon.
-    pub(super) fn mark_ending(&self) {
+    pub(crate) fn mark_ending(&self) {
         if !self.is_ending.swap(true, Ordering::Relaxed) {
             lock(&self.places.state).ending.entry(self.namespace.clone()).or_default().add(self.memory);
         }
@@ -130,33 +130,39 @@ impl Drop for Place {
 impl PlacesState {
     /// What is missing for another process; `None` if it can start. `ended`: as if the ending processes had ended.
     fn shortage(&self, limits: &PlaceLimits, namespace: &str, memory: u64, ended: bool) -> Option<Shortage> {
-        let sum = |usages: &BTreeMap<Arc<str>, Usage>| {
-            usages.values().fold(Usage::default(), |sum, usage| Usage {
-                processes: sum.processes + usage.processes,
-                memory: sum.memory.saturating_add(usage.memory),
-            })
-        };
-        let of = |usages: &BTreeMap<Arc<str>, Usage>| usages.get(namespace).copied().unwrap_or_default();
-        let (mut own, mut all) = (of(&self.taken), sum(&self.taken));
+        let mut share = usage(&self.taken, namespace);
+        let mut total = total_usage(&self.taken);
         if ended {
-            (own, all) = (own.without(of(&self.ending)), all.without(sum(&self.ending)));
+            share = share.without(usage(&self.ending, namespace));
+            total = total.without(total_usage(&self.ending));
         }
-        let exceeds_share = own.processes > 0 && own.memory.saturating_add(memory) > limits.memory / 2;
-        if own.processes >= limits.per_namespace || exceeds_share {
+        let exceeds_share = share.processes > 0 && share.memory.saturating_add(memory) > limits.memory / 2;
+        if share.processes >= limits.per_namespace || exceeds_share {
             return Some(Shortage::Namespace);
         }
-        let is_full = all.processes >= limits.total || all.memory.saturating_add(memory) > limits.memory;
+        let is_full = total.processes >= limits.total || total.memory.saturating_add(memory) > limits.memory;
         is_full.then_some(Shortage::Total)
     }
 }
 
+fn usage(usages: &BTreeMap<Arc<str>, Usage>, namespace: &str) -> Usage {
+    usages.get(namespace).copied().unwrap_or_default()
+}
+
+fn total_usage(usages: &BTreeMap<Arc<str>, Usage>) -> Usage {
+    usages.values().fold(Usage::default(), |sum, usage| Usage {
+        processes: sum.processes + usage.processes,
+        memory: sum.memory.saturating_add(usage.memory),
+    })
+}
+
 impl Places {
-    pub(super) fn new(limits: PlaceLimits) -> Arc<Self> {
+    pub fn new(limits: PlaceLimits) -> Arc<Self> {
         Arc::new(Self { limits, state: Mutex::default(), changed: Notify::new(), short: Notify::new() })
     }
 
     /// Joins the queue.
-    pub(super) fn queue(self: &Arc<Self>, namespace: &Arc<str>, memory: u64) -> Waiting<'_> {
+    pub fn queue(self: &Arc<Self>, namespace: &Arc<str>, memory: u64) -> Waiting<'_> {
         let mut state = lock(&self.state);
         state.arrivals += 1;
         let number = state.arrivals;
@@ -165,12 +171,12 @@ impl Places {
     }
 
     /// A process has become idle, and can end for another one.
-    pub(super) fn became_idle(&self) {
+    pub fn became_idle(&self) {
         self.changed.notify_waiters();
     }
 
     /// Waits for the next change. Registers immediately.
-    pub(super) fn change(&self) -> std::pin::Pin<Box<tokio::sync::futures::Notified<'_>>> {
+    pub fn change(&self) -> std::pin::Pin<Box<tokio::sync::futures::Notified<'_>>> {
         let mut changed = Box::pin(self.changed.notified());
         changed.as_mut().enable();
         changed
@@ -178,22 +184,24 @@ impl Places {
 
     /// Removes and returns the namespaces in which a process could not start, and can now. `can_end`: whether an idle
     /// process can end for it.
-    pub(super) fn available(&self, can_end: impl Fn(&str, Shortage) -> bool) -> BTreeSet<Arc<str>> {
+    pub fn available(&self, can_end: impl Fn(&str, Shortage) -> bool) -> BTreeSet<Arc<str>> {
         let refused = lock(&self.state).refused.clone();
-        let can_start = |(namespace, memory): &(Arc<str>, u64)| {
-            let shortage = lock(&self.state).shortage(&self.limits, namespace, *memory, true);
-            shortage.is_none_or(|shortage| can_end(namespace, shortage))
-        };
-        let now: BTreeSet<Arc<str>> = refused.into_iter().filter(can_start).map(|(namespace, _)| namespace).collect();
-        lock(&self.state).refused.retain(|namespace, _| !now.contains(namespace));
-        now
+        let mut available = BTreeSet::new();
+        for (namespace, memory) in refused {
+            let shortage = lock(&self.state).shortage(&self.limits, &namespace, memory, true);
+            if shortage.is_none_or(|shortage| can_end(&namespace, shortage)) {
+                available.insert(namespace);
+            }
+        }
+        lock(&self.state).refused.retain(|namespace, _| !available.contains(namespace));
+        available
     }
 }
 
 impl Waiting<'_> {
     /// Takes a place, unless someone who arrived earlier can take one. Otherwise returns what is missing; `None` if
     /// enough processes are ending.
-    pub(super) fn try_take(&self) -> Result<Place, Option<Shortage>> {
+    pub fn try_take(&self) -> Result<Place, Option<Shortage>> {
         let (limits, mut state) = (&self.places.limits, lock(&self.places.state));
         let is_first = !state
             .waiting
@@ -208,7 +216,7 @@ impl Waiting<'_> {
     }
 
     /// Gives up. [`Places::available`] reports when a process can start.
-    pub(super) fn refuse(&self) {
+    pub fn refuse(&self) {
         lock(&self.places.state).refused.insert(self.namespace.clone(), self.memory);
     }
 }
@@ -281,8 +289,8 @@ mod tests {
         waiting.refuse();
         drop(waiting);
         assert!(places.available(|_, _| false).is_empty());
-        let idle = |namespace: &str, shortage| namespace == "b" && shortage == Shortage::Total;
-        assert_eq!(places.available(idle), BTreeSet::from(["b".into()]));
+        let available = places.available(|namespace, shortage| namespace == "b" && shortage == Shortage::Total);
+        assert_eq!(available, BTreeSet::from(["b".into()]));
         assert!(places.available(|_, _| true).is_empty());
         drop(held);
         assert!(take(&places, "b", 10).is_ok());

@@ -12,7 +12,7 @@ const MAX_LENGTH: u32 = 4 * 1024 * 1024;
 
 /// From the controller.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Request {
+pub enum Request {
     /// The first message of the first connection.
     Start(StartRequest),
     /// A file of the package, whose content follows.
@@ -27,7 +27,7 @@ pub(super) enum Request {
 
 /// From the runner.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Report {
+pub enum Report {
     /// The plugin runs and serves this version of the protocol.
     Started { protocol: u8 },
     /// The plugin did not start. The runner ends.
@@ -45,7 +45,7 @@ pub(super) enum Report {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct StartRequest {
+pub struct StartRequest {
     pub name: String,
     /// The path of the program in the package.
     pub program: String,
@@ -58,7 +58,7 @@ pub(super) struct StartRequest {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct FileHeader {
+pub struct FileHeader {
     /// Relative to the package, with `/`.
     pub path: String,
     pub executable: bool,
@@ -66,7 +66,7 @@ pub(super) struct FileHeader {
     pub length: u64,
 }
 
-pub(super) async fn write(stream: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
+pub async fn write(stream: &mut (impl AsyncWrite + Unpin), message: &impl Serialize) -> io::Result<()> {
     let json = serde_json::to_vec(message)?;
     let length = u32::try_from(json.len()).ok().filter(|length| *length <= MAX_LENGTH);
     let length = length.ok_or_else(|| io::Error::other("a message to or from a runner is too long"))?;
@@ -75,7 +75,7 @@ pub(super) async fn write(stream: &mut (impl AsyncWrite + Unpin), message: &impl
     stream.flush().await
 }
 
-pub(super) async fn read<T: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
+pub async fn read<T: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
     let length = stream.read_u32().await?;
     if length > MAX_LENGTH {
         return Err(io::Error::other("a message to or from a runner is too long"));

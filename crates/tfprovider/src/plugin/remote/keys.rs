@@ -1,9 +1,8 @@
 //! The keys of one runner and of its controller. Each end knows the certificate of the other before they meet.
 
 use crate::plugin::StartError;
-use crate::plugin::tls::{Identity, IdentityPem, certificate};
+use crate::plugin::tls::{IdentityPem, certificate};
 
-use rustls::pki_types::pem;
 use rustls::{ClientConfig, ServerConfig};
 
 /// What a runner needs, in PEM form. The key is secret.
@@ -17,36 +16,38 @@ pub struct RunnerKeys {
 
 /// What the controller keeps in memory.
 pub struct ControllerKeys {
-    own: IdentityPem,
+    identity: IdentityPem,
     /// The certificate of the runner.
     server: String,
 }
 
 /// Returns new keys for one runner.
 pub fn generate_keys() -> Result<(RunnerKeys, ControllerKeys), StartError> {
-    let new = || IdentityPem::generate().map_err(|error| StartError::Certificate(error.to_string()));
-    let (runner, own) = (new()?, new()?);
+    let (runner, controller) = (generate_identity()?, generate_identity()?);
     let server = runner.certificate.clone();
     Ok((
-        RunnerKeys { certificate: runner.certificate, key: runner.key, client: own.certificate.clone() },
-        ControllerKeys { own, server },
+        RunnerKeys { certificate: runner.certificate, key: runner.key, client: controller.certificate.clone() },
+        ControllerKeys { identity: controller, server },
     ))
 }
 
+fn generate_identity() -> Result<IdentityPem, StartError> {
+    IdentityPem::generate().map_err(|error| StartError::Certificate(error.to_string()))
+}
+
 impl RunnerKeys {
-    pub(super) fn config(&self) -> Result<ServerConfig, String> {
-        let own = IdentityPem { certificate: self.certificate.clone(), key: self.key.clone() };
-        let parsed: Result<_, pem::Error> = own.identity().and_then(|own| Ok((own, certificate(&self.client)?)));
-        let (own, client): (Identity, _) = parsed.map_err(|error| error.to_string())?;
-        own.server(client).map_err(|error| error.to_string())
+    pub(crate) fn config(&self) -> Result<ServerConfig, String> {
+        let identity = IdentityPem { certificate: self.certificate.clone(), key: self.key.clone() };
+        let identity = identity.identity().map_err(|error| error.to_string())?;
+        let client = certificate(&self.client).map_err(|error| error.to_string())?;
+        identity.server(client).map_err(|error| error.to_string())
     }
 }
 
 impl ControllerKeys {
-    pub(super) fn config(&self) -> Result<ClientConfig, StartError> {
-        let wrong = |why: String| StartError::Certificate(why);
-        let own = self.own.identity().map_err(|error| wrong(error.to_string()))?;
-        let server = certificate(&self.server).map_err(|error| wrong(error.to_string()))?;
-        own.client(server).map_err(|error| wrong(error.to_string()))
+    pub(crate) fn config(&self) -> Result<ClientConfig, StartError> {
+        let identity = self.identity.identity().map_err(|error| StartError::Certificate(error.to_string()))?;
+        let server = certificate(&self.server).map_err(|error| StartError::Certificate(error.to_string()))?;
+        identity.client(server).map_err(|error| StartError::Certificate(error.to_string()))
     }
 }

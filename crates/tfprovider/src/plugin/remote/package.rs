@@ -20,13 +20,13 @@ pub struct Package {
 
 impl Package {
     /// The path of the program in the package.
-    pub(super) fn program_name(&self) -> io::Result<String> {
+    pub(crate) fn program_name(&self) -> io::Result<String> {
         let name = self.program.file_name().and_then(|name| name.to_str());
         name.map(str::to_owned).ok_or_else(|| io::Error::other("the name of the program is not UTF-8"))
     }
 
     /// Sends all files.
-    pub(super) async fn send(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    pub(crate) async fn send(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         if fs::metadata(&self.root).await?.is_file() {
             return send_file(stream, &self.root, self.program_name()?).await;
         }
@@ -57,7 +57,7 @@ async fn send_file(stream: &mut (impl AsyncWrite + Unpin), file: &Path, path: St
 }
 
 /// Stores the file that follows a header below `directory`.
-pub(super) async fn receive_file(
+pub async fn receive_file(
     stream: &mut (impl AsyncRead + Unpin),
     directory: &Path,
     header: &FileHeader,

@@ -45,7 +45,7 @@ pub struct RemoteStart<'a> {
 
 /// A plugin in a runner. The plugin is killed when this is dropped.
 #[derive(Debug)]
-pub(in crate::plugin) struct RemoteProcess {
+pub struct RemoteProcess {
     ended: watch::Receiver<Option<Crash>>,
     kill: mpsc::UnboundedSender<()>,
     shared: Arc<Shared>,
@@ -61,51 +61,50 @@ struct Shared {
     is_last: AtomicBool,
 }
 
-pub(in crate::plugin) struct StartedRemote {
-    pub(in crate::plugin) process: RemoteProcess,
-    pub(in crate::plugin) protocol: Protocol,
-    pub(in crate::plugin) channel: Channel,
+pub struct StartedRemote {
+    pub process: RemoteProcess,
+    pub protocol: Protocol,
+    pub channel: Channel,
     /// Follows the plugin until no process of the runner can still run. Must be polled to its end.
-    pub(in crate::plugin) follow: BoxFuture<'static, ()>,
+    pub follow: BoxFuture<'static, ()>,
 }
 
 impl RemoteProcess {
     /// The receiver of the end of the process.
-    pub(in crate::plugin) fn end(&self) -> &watch::Receiver<Option<Crash>> {
+    pub fn end(&self) -> &watch::Receiver<Option<Crash>> {
         &self.ended
     }
 
-    pub(in crate::plugin) fn memory(&self) -> Option<u64> {
+    pub fn memory(&self) -> Option<u64> {
         Some(self.shared.memory.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
     }
 
-    pub(in crate::plugin) fn kill(&self) {
+    pub fn kill(&self) {
         // The receiver is dropped after the end.
         let _ = self.kill.send(());
     }
 
-    pub(in crate::plugin) fn is_leaving(&self) -> bool {
+    pub fn is_leaving(&self) -> bool {
         self.shared.leaving.load(Ordering::Relaxed)
     }
 
-    pub(in crate::plugin) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.shared.is_last.load(Ordering::Relaxed)
     }
 }
 
 /// Sends the package to a runner and starts it there. After an error the caller ends the runner.
-pub(in crate::plugin) async fn start(
+pub async fn start(
     launch: &Launch,
     remote: &RemoteStart<'_>,
     output: Arc<Output>,
     host: Arc<dyn RunnerHost>,
 ) -> Result<StartedRemote, StartError> {
-    let broken = |error: io::Error| StartError::Connect(error.to_string());
     let config = remote.keys.config()?;
-    let mut control = dial(remote.address, &config).await.map_err(broken)?;
+    let mut control = dial(remote.address, &config).await.map_err(connect_error)?;
     let request = Request::Start(StartRequest {
         name: launch.name.clone(),
-        program: remote.package.program_name().map_err(broken)?,
+        program: remote.package.program_name().map_err(connect_error)?,
         environment: remote.environment.clone(),
         memory: remote.memory,
         limit_seconds: launch.limits.start.as_secs().max(1),
@@ -124,9 +123,9 @@ pub(in crate::plugin) async fn start(
     let started = tokio::time::timeout(limit, started(&mut control, &output)).await;
     let protocol =
         started.unwrap_or(Err(StartError::HandshakeTimeout(limit))).map_err(|error| masked(launch, error))?;
-    let mut stream = dial(remote.address, &config).await.map_err(broken)?;
-    frame::write(&mut stream, &Request::Plugin).await.map_err(broken)?;
-    let channel = channel(stream).await.map_err(broken)?;
+    let mut stream = dial(remote.address, &config).await.map_err(connect_error)?;
+    frame::write(&mut stream, &Request::Plugin).await.map_err(connect_error)?;
+    let channel = channel(stream).await.map_err(connect_error)?;
     let (ended_sender, ended) = watch::channel(None);
     let (kill, killed) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared::default());
@@ -147,8 +146,13 @@ async fn dial(address: SocketAddr, config: &ClientConfig) -> io::Result<ByteStre
             }
         }
     };
-    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("{address} did not respond"));
-    tokio::time::timeout(CONNECT_LIMIT, attempts).await.unwrap_or_else(|_| Err(late()))
+    tokio::time::timeout(CONNECT_LIMIT, attempts)
+        .await
+        .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("{address} did not respond"))))
+}
+
+fn connect_error(error: io::Error) -> StartError {
+    StartError::Connect(error.to_string())
 }
 
 /// Waits until the plugin runs.

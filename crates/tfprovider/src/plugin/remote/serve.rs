@@ -158,7 +158,6 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, sender: mpsc::Sender<(C
 
 /// Stores the package and checks it.
 async fn receive_package(control: &mut Connection, options: &RunnerOptions) -> Result<(), RunnerError> {
-    let failed = |why: String| RunnerError::Start(format!("the package cannot be stored: {why}"));
     loop {
         let Ok(Ok(request)) = tokio::time::timeout(LOST_AFTER, frame::read(control)).await else {
             return Err(RunnerError::ControllerLost);
@@ -168,13 +167,17 @@ async fn receive_package(control: &mut Connection, options: &RunnerOptions) -> R
                 let file = receive_file(control, &options.directory, &header);
                 let received = tokio::time::timeout(PACKAGE_LIMIT, file).await;
                 let received = received.map_err(|_| RunnerError::ControllerLost)?;
-                received.map_err(|error| failed(format!("{}: {error}", header.path)))?;
+                received.map_err(|error| not_stored(&format!("{}: {error}", header.path)))?;
             }
             Request::Run => break,
-            other => return Err(failed(format!("unexpected message {other:?}"))),
+            other => return Err(not_stored(&format!("unexpected message {other:?}"))),
         }
     }
     (options.verify)(&options.directory).map_err(RunnerError::Start)
+}
+
+fn not_stored(why: &str) -> RunnerError {
+    RunnerError::Start(format!("the package cannot be stored: {why}"))
 }
 
 async fn start_plugin(
@@ -191,9 +194,11 @@ async fn start_plugin(
     let memory = request.memory.or(options.memory);
     launch.limits = Limits { start: Duration::from_secs(request.limit_seconds), memory, ..launch.limits };
     let copies = reports.clone();
-    let copy = move |line: &str| drop(copies.try_send(Report::Output { line: line.to_owned() }));
-    let output = Arc::new(Output::copied(request.name.clone(), Box::new(copy)));
-    start::start(&launch, output).await.map_err(|why| RunnerError::Start(why.to_string()))
+    let output = Output::copied(
+        request.name.clone(),
+        Box::new(move |line| drop(copies.try_send(Report::Output { line: line.to_owned() }))),
+    );
+    start::start(&launch, Arc::new(output)).await.map_err(|why| RunnerError::Start(why.to_string()))
 }
 
 /// Passes the bytes of the plugin protocol between the second connection and the plugin.

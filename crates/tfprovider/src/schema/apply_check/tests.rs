@@ -55,10 +55,13 @@ fn map_keys_must_not_change() {
     assert_eq!(errors(&planned, &actual, ty), ["a: the key `l` has appeared", "a: the key `k` has vanished"]);
 }
 
+fn set(items: Vec<Value>) -> Value {
+    Value::set(Type::String, items)
+}
+
 #[test]
 fn sets_may_shrink_where_they_were_unknown_and_never_grow() {
     let ty = || Type::set(Type::String);
-    let set = |items: Vec<Value>| Value::set(Type::String, items);
     let planned = set(vec!["x".into(), Value::DYNAMIC, Value::DYNAMIC]);
     for actual in [strings(&["x", "y", "z"]), strings(&["x", "y"]), strings(&["x"])] {
         assert_eq!(errors(&planned, &set(actual), ty()), [""; 0]);
@@ -81,9 +84,12 @@ fn dynamic_values_keep_the_planned_type() {
     assert_eq!(errors(&promised, &number, Type::Dynamic), ["a: was planned as string, but is number"]);
 }
 
+fn rule() -> Block {
+    block([("id", computed(Type::String)), ("port", optional(Type::Number))], [])
+}
+
 #[test]
 fn the_number_of_blocks_must_match_unless_it_was_unknown() {
-    let rule = || block([("id", computed(Type::String)), ("port", optional(Type::Number))], []);
     for nesting in [Nesting::List, Nesting::Set, Nesting::Map] {
         let rules = nested(nesting, rule());
         let wrap = |items: Vec<Value>| match nesting {

@@ -11,22 +11,25 @@ use process::{SystemClock, lock};
 /// A request: method, path with query, and the accepted form.
 type Seen = (String, String, String);
 
+fn pod(name: &str, controller: &str) -> Json {
+    json!({"metadata": {"name": name, "uid": format!("uid of {name}"), "labels": {CONTROLLER: controller}}})
+}
+
 /// An API server with the Pods of two pages, which records its requests.
 fn pods(requests: &Arc<Mutex<Vec<Seen>>>) -> Arc<RunnerPods> {
     let requests = Arc::clone(requests);
-    let pod = |name: &str, controller: &str| json!({"metadata": {"name": name, "uid": format!("uid of {name}"), "labels": {CONTROLLER: controller}}});
     let mut ending = pod("ending", "other");
     ending["metadata"]["deletionTimestamp"] = json!("2026-11-01T00:00:00Z");
     let first = json!({"metadata": {"continue": "more"}, "items": [pod("left", "other"), pod("own", "this"), ending]});
     let second = json!({"metadata": {"continue": ""}, "items": [pod("also-left", "another")]});
-    let answer = move |request: Request| {
+    let server = axum::Router::new().fallback(move |request: Request| {
         let accept = request.headers()["accept"].to_str().unwrap().to_owned();
         let (method, path) = (request.method().to_string(), request.uri().to_string());
         let page = if path.contains("continue=more") { second.clone() } else { first.clone() };
         lock(&requests).push((method, path, accept));
         async move { ([("content-type", "application/json")], page.to_string()).into_response() }
-    };
-    let client = kube::Client::new(axum::Router::new().fallback(answer), "default");
+    });
+    let client = kube::Client::new(server, "default");
     let settings =
         RunnerSettings { image: None, default_account: "default".into(), own_account: None, controller: "this".into() };
     Arc::new(RunnerPods::new(client, settings, Arc::new(SystemClock)))

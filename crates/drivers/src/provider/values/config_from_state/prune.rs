@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::is_empty;
 use model::{Path, Segment, Value};
-use tfprovider::schema::{Attribute, Block, Shape};
+use tfprovider::schema::{Attribute, Block, NestedType, Shape};
 
 /// The optional arguments to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,18 +50,19 @@ fn attribute_without(attribute: &Attribute, value: &Value, dropped: Dropped) -> 
         return None;
     }
     let Shape::Nested(nested) = &attribute.shape else { return Some(value.clone()) };
-    let object = |item: &Value, _: &[Segment]| {
-        let Value::Map(entries) = item.unmarked() else { return item.clone() };
-        let kept = entries.iter().filter_map(|(name, value)| {
-            let value = match nested.attributes().get(name) {
-                Some(attribute) => attribute_without(attribute, value, dropped)?,
-                None => value.clone(),
-            };
-            Some((name.clone(), value))
-        });
-        Value::map::<Arc<str>>(kept)
-    };
-    Some(in_items(value, &[], &object))
+    Some(in_items(value, &[], &|item, _| object_without(nested, item, dropped)))
+}
+
+fn object_without(nested: &NestedType, object: &Value, dropped: Dropped) -> Value {
+    let Value::Map(entries) = object.unmarked() else { return object.clone() };
+    let kept = entries.iter().filter_map(|(name, value)| {
+        let value = match nested.attributes().get(name) {
+            Some(attribute) => attribute_without(attribute, value, dropped)?,
+            None => value.clone(),
+        };
+        Some((name.clone(), value))
+    });
+    Value::map::<Arc<str>>(kept)
 }
 
 /// Applies `inner` to an object, or to the elements of a list that the path selects.

@@ -11,9 +11,20 @@ use super::super::tests::builders::{block, nested, optional};
 use super::super::tests::strategies::typed_value;
 use super::*;
 
+fn secret() -> Attribute {
+    Attribute { sensitive: true, ..optional(Type::String) }
+}
+
+fn user(name: &str) -> Value {
+    Value::object([("name", name.into()), ("token", "t".into())])
+}
+
+fn hidden() -> serde_json::Value {
+    serde_json::json!({"sensitive": true})
+}
+
 #[test]
 fn sensitive_attributes_are_marked_at_any_depth() {
-    let secret = || Attribute { sensitive: true, ..optional(Type::String) };
     let keys = NestedType::new(Nesting::List, BTreeMap::from([("key".into(), secret())]));
     let outer = block(
         [
@@ -24,7 +35,6 @@ fn sensitive_attributes_are_marked_at_any_depth() {
         ],
         [("user", nested(Nesting::Set, block([("name", optional(Type::String)), ("token", secret())], [])))],
     );
-    let user = |name: &str| Value::object([("name", name.into()), ("token", "t".into())]);
     let value = Value::object([
         ("keys", Value::list(Type::Dynamic, [Value::object([("key", "k".into())])])),
         ("none", Value::null(Type::String)),
@@ -35,7 +45,6 @@ fn sensitive_attributes_are_marked_at_any_depth() {
     let kept = to_model(&outer, &value);
     assert_eq!(kept.get("unknown"), Some(&model::Value::Unknown.into_sensitive()));
     let shown = kept.to_public_json();
-    let hidden = || serde_json::json!({"sensitive": true});
     assert_eq!(
         shown,
         serde_json::json!({

@@ -44,16 +44,18 @@ fn fates() -> Vec<ObjectState> {
 /// Returns all acyclic graphs of three objects as adjacency lists.
 fn graphs() -> Vec<[Vec<u32>; 3]> {
     let pairs: Vec<(u32, u32)> = (0..3).flat_map(|a| (0..3).map(move |b| (a, b))).filter(|(a, b)| a != b).collect();
-    let graph = |set: u32| {
-        let mut lists: [Vec<u32>; 3] = Default::default();
-        for (at, &(from, to)) in pairs.iter().enumerate() {
-            if set >> at & 1 == 1 {
-                lists[from as usize].push(to);
+    (0..64)
+        .map(|set| {
+            let mut lists: [Vec<u32>; 3] = Default::default();
+            for (at, &(from, to)) in pairs.iter().enumerate() {
+                if set >> at & 1 == 1 {
+                    lists[from as usize].push(to);
+                }
             }
-        }
-        lists
-    };
-    (0..64).map(graph).filter(|lists| is_acyclic(lists)).collect()
+            lists
+        })
+        .filter(|lists| is_acyclic(lists))
+        .collect()
 }
 
 fn is_acyclic(lists: &[Vec<u32>]) -> bool {
@@ -62,17 +64,20 @@ fn is_acyclic(lists: &[Vec<u32>]) -> bool {
 }
 
 /// Sets the effective flags.
-pub(super) fn inherit(objects: &mut [Object], flags: &[bool]) {
+pub fn inherit(objects: &mut [Object], flags: &[bool]) {
     let wide = |list: &[u32]| list.iter().map(|&at| at as usize).collect::<Vec<_>>();
-    let subject = |(object, &flag): (&Object, &bool)| FlagNode {
-        desired: object.wanted,
-        sets_flag: object.wanted && flag,
-        recorded_flag: flag,
-        dependencies: wide(&object.wants),
-        recorded_dependencies: wide(&object.used),
-        deposed_dependencies: object.deposed.iter().flat_map(|left| wide(&left.used)).collect(),
-    };
-    let subjects: Vec<FlagNode> = objects.iter().zip(flags).map(subject).collect();
+    let subjects: Vec<FlagNode> = objects
+        .iter()
+        .zip(flags)
+        .map(|(object, &flag)| FlagNode {
+            desired: object.wanted,
+            sets_flag: object.wanted && flag,
+            recorded_flag: flag,
+            dependencies: wide(&object.wants),
+            recorded_dependencies: wide(&object.used),
+            deposed_dependencies: object.deposed.iter().flat_map(|left| wide(&left.used)).collect(),
+        })
+        .collect();
     let found = effective(&subjects);
     for (at, object) in objects.iter_mut().enumerate() {
         object.create_before_destroy = found.is_on(at);
@@ -96,7 +101,7 @@ fn object(fate: ObjectState, wants: &[u32], used: &[u32]) -> Object {
 }
 
 /// Calls a function with all cases of three objects, and which of them are recorded.
-pub(super) fn every_case(mut look: impl FnMut(&[Object], &[bool])) {
+pub fn every_case(mut look: impl FnMut(&[Object], &[bool])) {
     let (fates, graphs) = (fates(), graphs());
     for number in 0..fates.len().pow(3) {
         let chosen = [0, 1, 2].map(|at| fates[number / fates.len().pow(at) % fates.len()]);
@@ -129,10 +134,10 @@ fn all_cases_of_three_objects_follow_the_rules() {
 }
 
 /// A random number generator with the same results on every machine.
-pub(super) struct Dice(pub(super) u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -140,7 +145,7 @@ impl Dice {
         (mixed ^ mixed >> 31) % sides
     }
 
-    pub(super) fn one_in(&mut self, sides: u64) -> bool {
+    pub fn one_in(&mut self, sides: u64) -> bool {
         self.roll(sides) == 0
     }
 
@@ -164,7 +169,7 @@ impl Dice {
 }
 
 /// Returns four to seven random objects, their own flags, and which of them are recorded.
-pub(super) fn random_case(seed: u64, with_deposed: bool, with_running: bool) -> (Vec<Object>, Vec<bool>, Vec<bool>) {
+pub fn random_case(seed: u64, with_deposed: bool, with_running: bool) -> (Vec<Object>, Vec<bool>, Vec<bool>) {
     let mut dice = Dice(seed);
     let count = 4 + dice.roll(4) as usize;
     let fates = fates();

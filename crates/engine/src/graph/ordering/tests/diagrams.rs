@@ -149,7 +149,8 @@ fn the_graph_allows_the_order_of_each_diagram() {
 #[test]
 fn without_inheritance_the_cycle_of_the_diagram_is_reported_edge_by_edge() {
     let mut situation = fixture("a: replace\n b: replace, cbd, wants a, used a\n z: create");
-    situation.plan.lifecycle.get_mut(&"a".parse().unwrap()).unwrap().create_before_destroy = false;
+    let of_a = situation.plan.objects.get_mut(&"a".parse().unwrap()).unwrap();
+    of_a.lifecycle.as_mut().unwrap().create_before_destroy = false;
     let objects = [(false, vec![]), (true, vec![0])].map(|(create_before_destroy, edges)| super::super::Object {
         wanted: true,
         create_before_destroy,
@@ -164,8 +165,9 @@ fn without_inheritance_the_cycle_of_the_diagram_is_reported_edge_by_edge() {
     let ordering = super::super::order(&objects);
     let names = ["a create", "a destroy", "b create", "b destroy"];
     for (from, to) in NOT_INHERITED {
-        let drawn = |edge: &&super::super::Edge| (names[edge.from as usize], names[edge.to as usize]) == (from, to);
-        assert!(ordering.edges.iter().any(|edge| drawn(&edge)), "{from} waits for {to}");
+        let is_drawn =
+            ordering.edges.iter().any(|edge| (names[edge.from as usize], names[edge.to as usize]) == (from, to));
+        assert!(is_drawn, "{from} waits for {to}");
     }
 
     let (graph, diagnostics) = situation.graph();

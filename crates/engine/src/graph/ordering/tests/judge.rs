@@ -5,7 +5,7 @@ use super::super::{Object, Ordering, Presence, order};
 use super::plain::{self, Terms};
 
 /// Panics if there is a cycle.
-pub(super) fn assert_acyclic(ordering: &Ordering) -> (Adjacency, Vec<u32>) {
+pub fn assert_acyclic(ordering: &Ordering) -> (Adjacency, Vec<u32>) {
     let adjacency = Adjacency::new(ordering.nodes, ordering.edges.iter().map(|edge| (edge.from, edge.to)));
     let (targets_first, sound) = adjacency.targets_first();
     assert_eq!(sound, ordering.nodes, "a cycle");
@@ -13,7 +13,7 @@ pub(super) fn assert_acyclic(ordering: &Ordering) -> (Adjacency, Vec<u32>) {
 }
 
 /// Returns the set of steps that each step waits for directly or indirectly.
-pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
+pub fn reach(ordering: &Ordering) -> Vec<u64> {
     let mut below = vec![0_u64; ordering.nodes];
     let (adjacency, targets_first) = assert_acyclic(ordering);
     for at in targets_first {
@@ -27,12 +27,12 @@ pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
 }
 
 /// Builds the graph and checks it. The error names the violated rule.
-pub(super) fn judge(objects: &[Object]) -> Result<Ordering, String> {
+pub fn judge(objects: &[Object]) -> Result<Ordering, String> {
     judge_against(objects, objects)
 }
 
 /// Builds the graph of `drawn` and checks it with `objects`, which are the same without families.
-pub(super) fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Ordering, String> {
+pub fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Ordering, String> {
     let plain = plain::order(objects);
     if let Some(at) = (0..plain.steps.len()).find(|&at| plain.reach[at] >> at & 1 == 1) {
         let others =
@@ -55,10 +55,10 @@ pub(super) fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Orde
     // R9 and the exceptions of R7 can add edges to running steps that the rules do not require. They cause no cycle.
     let running = (0..reach.len()).filter(|&at| terms.presence(terms.steps[at]) == Presence::Running);
     let running: u64 = running.map(|at| 1 << at).sum();
-    let differs = |ours: u64, theirs: u64| theirs & !ours != 0 || ours & !theirs & !running != 0;
-    if let Some(at) = (0..reach.len()).find(|&at| differs(reach[at], plain.reach[at])) {
-        let (step, ours, theirs) = (plain.steps[at], reach[at], plain.reach[at]);
-        return Err(format!("{step:?} waits for {ours:b}, and should for {theirs:b} of {:?}", plain.steps));
+    for (step, (ours, theirs)) in plain.steps.iter().zip(reach.iter().zip(&plain.reach)) {
+        if theirs & !ours != 0 || ours & !theirs & !running != 0 {
+            return Err(format!("{step:?} waits for {ours:b}, and should for {theirs:b} of {:?}", plain.steps));
+        }
     }
     check_rules(&terms, &reach, &is_fallback)?;
     check_new_dependencies(&terms, &reach)?;
@@ -66,7 +66,7 @@ pub(super) fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Orde
 }
 
 /// Checks R1 to R7 separately.
-pub(super) fn check_rules(terms: &Terms<'_>, reach: &[u64], is_fallback: &dyn Fn(usize) -> bool) -> Result<(), String> {
+pub fn check_rules(terms: &Terms<'_>, reach: &[u64], is_fallback: &dyn Fn(usize) -> bool) -> Result<(), String> {
     let planned = |step: usize| terms.presence(terms.steps[step]) == Presence::Planned;
     let holds = |rule: &str, from: Option<usize>, to: Option<usize>| match (from, to) {
         (Some(from), Some(to)) if planned(from) && reach[from] >> to & 1 == 0 => {

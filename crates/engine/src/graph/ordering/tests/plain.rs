@@ -4,7 +4,7 @@ use super::super::{Object, Part, Presence, StepRef};
 
 /// The kind of an edge in R6 and R7.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub enum Kind {
     Fixed,
     /// An edge of R5 or R6 for a released object.
     Released(usize),
@@ -15,14 +15,14 @@ pub(super) enum Kind {
 }
 
 /// The steps, and the set of steps that each waits for directly or indirectly.
-pub(super) struct SimpleOrdering {
-    pub(super) steps: Vec<StepRef>,
-    pub(super) reach: Vec<u64>,
-    pub(super) fallbacks: Vec<bool>,
+pub struct SimpleOrdering {
+    pub steps: Vec<StepRef>,
+    pub reach: Vec<u64>,
+    pub fallbacks: Vec<bool>,
 }
 
 /// Returns the transitive closure of a relation on at most 64 elements.
-pub(super) fn closure(direct: &[u64]) -> Vec<u64> {
+pub fn closure(direct: &[u64]) -> Vec<u64> {
     let mut reach = direct.to_vec();
     for middle in 0..reach.len() {
         for from in 0..reach.len() {
@@ -39,15 +39,15 @@ fn bits(items: &[u32]) -> u64 {
 }
 
 /// The terms of the rules: closures and steps.
-pub(super) struct Terms<'a> {
-    pub(super) objects: &'a [Object],
-    pub(super) wants: Vec<u64>,
-    pub(super) used: Vec<u64>,
-    pub(super) steps: Vec<StepRef>,
+pub struct Terms<'a> {
+    pub objects: &'a [Object],
+    pub wants: Vec<u64>,
+    pub used: Vec<u64>,
+    pub steps: Vec<StepRef>,
 }
 
 impl<'a> Terms<'a> {
-    pub(super) fn new(objects: &'a [Object]) -> Self {
+    pub fn new(objects: &'a [Object]) -> Self {
         let wanted = objects.iter().enumerate().fold(0, |set, (at, object)| set | u64::from(object.wanted) << at);
         let own = |at: usize| !(1_u64 << at);
         let wants = objects
@@ -66,16 +66,16 @@ impl<'a> Terms<'a> {
         Self { objects, wants, used, steps }
     }
 
-    pub(super) fn wants(&self, b: usize, a: usize) -> bool {
+    pub fn wants(&self, b: usize, a: usize) -> bool {
         self.wants[b] >> a & 1 == 1
     }
 
-    pub(super) fn used(&self, b: usize, a: usize) -> bool {
+    pub fn used(&self, b: usize, a: usize) -> bool {
         self.used[b] >> a & 1 == 1
     }
 
     /// All direct and indirect dependencies of a deposed object.
-    pub(super) fn deposed_used(&self, x: usize, k: usize) -> u64 {
+    pub fn deposed_used(&self, x: usize, k: usize) -> u64 {
         let direct = bits(&self.objects[x].deposed[k].used) & !(1 << x);
         (0..self.objects.len()).filter(|at| direct >> at & 1 == 1).fold(direct, |set, at| set | self.used[at])
     }
@@ -85,24 +85,24 @@ impl<'a> Terms<'a> {
     }
 
     /// `C(x)`, unless it is not ordered.
-    pub(super) fn c(&self, x: usize) -> Option<usize> {
+    pub fn c(&self, x: usize) -> Option<usize> {
         self.step(x, Part::Apply).filter(|_| self.objects[x].apply != Presence::Detached)
     }
 
     /// `C(x)`, unless it is record-only.
-    pub(super) fn change(&self, x: usize) -> Option<usize> {
+    pub fn change(&self, x: usize) -> Option<usize> {
         self.c(x).filter(|_| !self.objects[x].is_record_only)
     }
 
-    pub(super) fn d(&self, x: usize) -> Option<usize> {
+    pub fn d(&self, x: usize) -> Option<usize> {
         self.step(x, Part::Remove)
     }
 
-    pub(super) fn deposed(&self, x: usize, k: usize) -> Option<usize> {
+    pub fn deposed(&self, x: usize, k: usize) -> Option<usize> {
         self.step(x, Part::Deposed(k as u32))
     }
 
-    pub(super) fn presence(&self, step: StepRef) -> Presence {
+    pub fn presence(&self, step: StepRef) -> Presence {
         let object = &self.objects[step.object as usize];
         match step.part {
             Part::Apply => object.apply,
@@ -111,18 +111,18 @@ impl<'a> Terms<'a> {
         }
     }
 
-    pub(super) fn cbd(&self, x: usize) -> bool {
+    pub fn cbd(&self, x: usize) -> bool {
         self.objects[x].create_before_destroy
     }
 
     /// B releases A.
-    pub(super) fn releases(&self, b: usize, a: usize) -> bool {
+    pub fn releases(&self, b: usize, a: usize) -> bool {
         let goes = self.objects[a].remove == Presence::Planned && !self.cbd(a);
         goes && self.used(b, a) && self.c(b).is_some() && !self.wants(b, a)
     }
 
     /// A is released, and destroyed without a replacement.
-    pub(super) fn released_for_good(&self, a: usize) -> bool {
+    pub fn released_for_good(&self, a: usize) -> bool {
         self.c(a).is_none() && (0..self.objects.len()).any(|b| self.releases(b, a))
     }
 }
@@ -181,8 +181,7 @@ impl EdgeRules<'_> {
     fn deposed_pairs(&mut self) {
         let terms = self.terms;
         let count = terms.objects.len();
-        let all = || (0..count).flat_map(|x| (0..terms.objects[x].deposed.len()).map(move |k| (x, k)));
-        for (x, k) in all() {
+        for (x, k) in (0..count).flat_map(|x| (0..terms.objects[x].deposed.len()).map(move |k| (x, k))) {
             let own = terms.deposed(x, k);
             let used = terms.deposed_used(x, k);
             self.wait(own, terms.c(x), Kind::Fixed);
@@ -222,7 +221,7 @@ fn reach(count: usize, edges: &[Edge]) -> Vec<u64> {
 }
 
 /// Applies the rules.
-pub(super) fn order(objects: &[Object]) -> SimpleOrdering {
+pub fn order(objects: &[Object]) -> SimpleOrdering {
     let terms = Terms::new(objects);
     let mut fallbacks = vec![false; objects.len()];
     let mut dropped: Vec<Edge> = Vec::new();
@@ -233,8 +232,10 @@ pub(super) fn order(objects: &[Object]) -> SimpleOrdering {
         rules.running();
         let among: Vec<Edge> = rules.edges.iter().filter(|edge| edge.2 == Kind::Deposed).copied().collect();
         let around = reach(terms.steps.len(), &among);
-        let contradicts = |edge: &Edge| edge.2 == Kind::Deposed && around[edge.1] >> edge.0 & 1 == 1;
-        rules.edges.retain(|edge| !dropped.contains(edge) && !contradicts(edge));
+        rules.edges.retain(|edge| {
+            let contradicts = edge.2 == Kind::Deposed && around[edge.1] >> edge.0 & 1 == 1;
+            !contradicts && !dropped.contains(edge)
+        });
         let reach = reach(terms.steps.len(), &rules.edges);
         let inner: Vec<Edge> = rules.edges.iter().filter(|edge| reach[edge.1] >> edge.0 & 1 == 1).copied().collect();
         let may_go: Vec<Edge> = inner.iter().filter(|edge| edge.2 == Kind::MayGo).copied().collect();
@@ -257,13 +258,15 @@ pub(super) fn order(objects: &[Object]) -> SimpleOrdering {
 
 /// Returns the first released object with an edge in a cycle in each component.
 fn first_released(inner: &[Edge], reach: &[u64]) -> Vec<usize> {
-    let released = |edge: &Edge| if let Kind::Released(object) = edge.2 { Some((object, edge.0)) } else { None };
-    let all: Vec<(usize, usize)> = inner.iter().filter_map(released).collect();
+    let all: Vec<(usize, usize)> = inner
+        .iter()
+        .filter_map(|edge| if let Kind::Released(object) = edge.2 { Some((object, edge.0)) } else { None })
+        .collect();
     let together = |a: usize, b: usize| a == b || (reach[a] >> b & 1 == 1 && reach[b] >> a & 1 == 1);
-    let is_first = |&&(object, node): &&(usize, usize)| {
-        all.iter().filter(|other| together(other.1, node)).all(|other| other.0 >= object)
-    };
-    all.iter().filter(is_first).map(|first| first.0).collect()
+    all.iter()
+        .filter(|&&(object, node)| all.iter().filter(|other| together(other.1, node)).all(|other| other.0 >= object))
+        .map(|first| first.0)
+        .collect()
 }
 
 /// R9.

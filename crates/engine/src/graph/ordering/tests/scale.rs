@@ -4,14 +4,14 @@ use super::super::{Object, Presence, order, order_with_limit};
 use super::cases::Dice;
 
 /// The structure of the benchmarks: each object depends on two of the fifty previous objects.
-pub(super) fn references(count: u32) -> Vec<Vec<u32>> {
+pub fn references(count: u32) -> Vec<Vec<u32>> {
     let mut dice = Dice(7);
     let mut one = |at: u32| at - 1 - dice.roll(u64::from(at.min(50))) as u32;
     (0..count).map(|at| if at == 0 { Vec::new() } else { vec![one(at), one(at)] }).collect()
 }
 
 /// Returns objects with this structure. Every tenth object is create-before-destroy.
-pub(super) fn shape(count: u32, make: Presence, remove: Presence) -> Vec<Object> {
+pub fn shape(count: u32, make: Presence, remove: Presence) -> Vec<Object> {
     let mut flags = vec![false; count as usize];
     let references = references(count);
     for at in (0..count as usize).rev() {
@@ -19,18 +19,21 @@ pub(super) fn shape(count: u32, make: Presence, remove: Presence) -> Vec<Object>
         let flag = flags[at];
         references[at].iter().for_each(|&to| flags[to as usize] |= flag);
     }
-    let object = |(wants, create_before_destroy): (Vec<u32>, bool)| Object {
-        wanted: true,
-        create_before_destroy,
-        apply: make,
-        remove,
-        is_record_only: false,
-        used: if remove == Presence::Absent { Vec::new() } else { wants.clone() },
-        wants,
-        deposed: Vec::new(),
-        remedies: Vec::new(),
-    };
-    references.into_iter().zip(flags).map(object).collect()
+    references
+        .into_iter()
+        .zip(flags)
+        .map(|(wants, create_before_destroy)| Object {
+            wanted: true,
+            create_before_destroy,
+            apply: make,
+            remove,
+            is_record_only: false,
+            used: if remove == Presence::Absent { Vec::new() } else { wants.clone() },
+            wants,
+            deposed: Vec::new(),
+            remedies: Vec::new(),
+        })
+        .collect()
 }
 
 #[test]
@@ -43,10 +46,10 @@ fn creating_or_replacing_all_objects_needs_few_edges_per_dependency() {
 
 /// Returns a thousand objects that depend on one hub, which depends on a thousand others.
 fn through_a_hub(hub: &Object, dependent: &Object, dependency: &Object, is_recorded: bool) -> Vec<Object> {
-    let edges = |list: Vec<u32>| (list.clone(), if is_recorded { list } else { Vec::new() });
-    let with = |object: &Object, list: Vec<u32>| {
-        let (wants, used) = edges(list);
-        Object { wants, used, ..object.clone() }
+    let with = |object: &Object, list: Vec<u32>| Object {
+        wants: list.clone(),
+        used: if is_recorded { list } else { Vec::new() },
+        ..object.clone()
     };
     let mut objects = vec![dependency.clone(); 1_000];
     objects.push(with(hub, (0..1_000).collect()));

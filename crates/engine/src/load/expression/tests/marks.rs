@@ -19,12 +19,15 @@ fn family() -> Objects {
 
 #[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]
 fn check_family(texts: &[&str], expected: Expect) {
-    let result = |text: &str| match parse(text).0.evaluate(&family()) {
-        Ok(value) => show(&value),
-        Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
-    };
-    let lines: Vec<String> = texts.iter().map(|text| format!("{text}  =>  {}\n", result(text))).collect();
-    expected.assert_eq(&lines.concat());
+    let mut lines = String::new();
+    for text in texts {
+        let result = match parse(text).0.evaluate(&family()) {
+            Ok(value) => show(&value),
+            Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+        };
+        lines.push_str(&format!("{text}  =>  {result}\n"));
+    }
+    expected.assert_eq(&lines);
 }
 
 #[test]
@@ -204,11 +207,10 @@ proptest! {
         // Errors show types.
         let others = [serde_json::json!(["s1"]), serde_json::json!(1)].map(evaluate);
         let results: Vec<_> = texts.into_iter().chain(others.into_iter().flatten().map(Ok)).collect();
-        let is_hidden = |result: &Result<Value, Diagnostics>| match result {
+        let is_marked = results.iter().any(|result| match result {
             Ok(value) => value.has_sensitive(),
             Err(problems) => problems[0].message().contains("reads a sensitive value"),
-        };
-        let is_marked = results.iter().any(is_hidden);
+        });
         let shown = results.iter().map(|result| match result {
             Ok(value) => show(&visible(value)),
             // Whether the evaluation of sensitive values failed is known.

@@ -61,13 +61,16 @@ fn claims() -> impl Strategy<Value = Claims> {
 }
 
 fn manifest(name: &str, keys: &Keys, (entries, annotation): &Claims) -> String {
-    let entry = |(from, to): &(String, &str)| match *to {
-        "" => format!("{{from: '{from}'}}"),
-        to => format!("{{from: '{from}', to: '{to}'}}"),
-    };
+    let entries: Vec<String> = entries
+        .iter()
+        .map(|(from, to)| match *to {
+            "" => format!("{{from: '{from}'}}"),
+            to => format!("{{from: '{from}', to: '{to}'}}"),
+        })
+        .collect();
     let moved = match entries.as_slice() {
         [] => String::new(),
-        entries => format!(", moved: [{}]", entries.iter().map(entry).collect::<Vec<_>>().join(", ")),
+        entries => format!(", moved: [{}]", entries.join(", ")),
     };
     let annotation = match annotation.as_slice() {
         [] => String::new(),
@@ -101,11 +104,16 @@ fn objection(config: &Config, records: &Recorded, found: &Moves) -> Option<Strin
                 let is_whole = entry.is_whole() && address.is_instance();
                 let others_came = || {
                     let name = &resource.address.name;
-                    let goes_there = |one: &Move| one.from.name == entry.from.name && one.to.name == *name;
-                    let is_new = |own: &Address| !records.contains_key(own) && !targets.contains(own);
                     is_whole
-                        && found.moves.iter().any(goes_there)
-                        && !config.instance_addresses(name).any(|own| is_new(own) && !found.blocked.contains_key(own))
+                        && found
+                            .moves
+                            .iter()
+                            .any(|change| change.from.name == entry.from.name && change.to.name == *name)
+                        && config.instance_addresses(name).all(|address| {
+                            records.contains_key(address)
+                                || targets.contains(address)
+                                || found.blocked.contains_key(address)
+                        })
                 };
                 let is_named = *address == entry.from || is_whole;
                 let is_own = is_whole && entry.from.name == resource.address.name;
@@ -170,8 +178,12 @@ fn applied(records: &Recorded, manifests: &str) -> Recorded {
     let found = find(&config, records, &PlanOptions::default(), &Takeovers::new());
     let mut after = apply_moves(records, &found.moves);
     after.retain(|address, _| is_desired(&config, address) || found.blocked.contains_key(address));
-    let is_new = |address: &&Address| !after.contains_key(*address) && !found.blocked.contains_key(*address);
-    let new: Vec<String> = config.instances.keys().filter(is_new).map(ToString::to_string).collect();
+    let new: Vec<String> = config
+        .instances
+        .keys()
+        .filter(|address| !after.contains_key(*address) && !found.blocked.contains_key(*address))
+        .map(ToString::to_string)
+        .collect();
     let mut created = recorded(&new.iter().map(|address| (address.as_str(), &[] as &[&str])).collect::<Vec<_>>());
     for (number, stored) in created.values_mut().enumerate() {
         give_object(stored, records.len() + number + 100);
@@ -193,10 +205,11 @@ fn forgotten(records: &Recorded, manifests: &str) -> Option<String> {
         for entry in resource.moved_from.iter().filter(|entry| !came.contains(&entry.from)) {
             let is_named = records.contains_key(&entry.from) && !is_desired(&config, &entry.from);
             // Objects of a family without a corresponding instance are destroyed.
-            let is_part = |one: &Move| {
-                entry.is_whole() && one.from.name == entry.from.name && one.to.name == resource.address.name
-            };
-            let moves = found.moves.iter().any(|one| one.from == entry.from || is_part(one));
+            let moves = found.moves.iter().any(|change| {
+                let is_part =
+                    entry.is_whole() && change.from.name == entry.from.name && change.to.name == resource.address.name;
+                is_part || change.from == entry.from
+            });
             // An object of the family came, so the name can be used again.
             let is_used_again = entry.is_whole() && came.iter().any(|old| old.name == entry.from.name);
             if is_named && !moves && !is_used_again && !found.blocked.contains_key(&entry.from) {

@@ -123,11 +123,10 @@ fn a_plan_without_changes_is_one_line() {
 #[test]
 fn a_large_plan_fits_into_a_comment() {
     let large = json!({"text": "x\n".repeat(2_000)});
-    let all = |count: usize| -> Vec<Change> {
-        (0..count).map(|n| change(&format!("a{n}"), Action::Destroy, Some(large.clone()), None)).collect()
-    };
     for (count, is_large) in [(10, false), (3_000, true)] {
-        let text = markdown(&all(count), &[], &"s0\n".repeat(30_000));
+        let changes: Vec<Change> =
+            (0..count).map(|n| change(&format!("a{n}"), Action::Destroy, Some(large.clone()), None)).collect();
+        let text = markdown(&changes, &[], &"s0\n".repeat(30_000));
         assert!(text.len() <= MAX_SIZE + 1_000, "{}", text.len());
         assert!(text.contains("graph of the steps is too large"));
         assert_eq!(text.contains("differences are too large"), is_large, "{count}");

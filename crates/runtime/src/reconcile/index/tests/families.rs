@@ -3,12 +3,13 @@
 use super::*;
 
 fn family(instances: &[u64], version: u64) -> crate::store::secrets::Family {
-    let at = |index: &u64| Address { name: "web".into(), key: model::InstanceKey::Index(*index) };
+    let instances =
+        instances.iter().map(|index| Address { name: "web".into(), key: model::InstanceKey::Index(*index) });
     crate::store::secrets::Family {
         namespace: "shop".into(),
         name: "web".into(),
         uid: "u".into(),
-        instances: instances.iter().map(at).collect(),
+        instances: instances.collect(),
         rebuilt: false,
         version: Some(Version(version)),
     }
@@ -31,8 +32,8 @@ fn a_family_is_planned_when_an_instance_leaves_its_index() {
     wakes(&mut index, Event::FamilyApplied(family(&[0, 1], 5)), &[]);
     assert_eq!(indexed(&index), ["web[0]", "web[1]"]);
     wakes(&mut index, Event::FamilyApplied(family(&[1], 6)), &["web"]);
-    let rebuilt = |version| crate::store::secrets::Family { rebuilt: true, ..family(&[1], version) };
-    wakes(&mut index, Event::FamilyApplied(rebuilt(7)), &[]);
+    let rebuilt = crate::store::secrets::Family { rebuilt: true, ..family(&[1], 7) };
+    wakes(&mut index, Event::FamilyApplied(rebuilt), &[]);
     wakes(&mut index, Event::FamilyApplied(family(&[1], 8)), &["web"]);
     wakes(&mut index, Event::FamilyDeleted("web".into(), Version(4)), &[]);
     wakes(&mut index, Event::FamilyUnreadable("web".into(), "damaged".into()), &["web"]);
@@ -107,14 +108,15 @@ fn a_family_that_no_list_shows_an_index_of_has_lost_it() {
     let lost = |index: &Index| index.family_loss(&name).map(|(loss, at)| format!("{loss:?} {at}"));
     let mut index = index([applied(marked(resource("web", 1, &[]))), Event::RecordApplied(record_at("web[0]", 2))]);
     assert_eq!(lost(&index), None, "the index can be late");
-    let list = |events: Vec<Event>| {
-        let found = std::iter::once(Event::RecordsRelisting).chain(events);
-        found.chain([Event::RecordsListed]).collect::<Vec<_>>()
-    };
-    let stored = || Event::RecordApplied(record_at("web[0]", 2));
-    list(vec![stored()]).into_iter().for_each(|event| index.apply(event));
+    let stored = Event::RecordApplied(record_at("web[0]", 2));
+    for event in [Event::RecordsRelisting, stored.clone(), Event::RecordsListed] {
+        index.apply(event);
+    }
     assert_eq!(lost(&index).as_deref(), Some("Index web[1]"));
-    list(vec![stored(), Event::FamilyApplied(family(&[0], 5))]).into_iter().for_each(|event| index.apply(event));
+    let family_index = Event::FamilyApplied(family(&[0], 5));
+    for event in [Event::RecordsRelisting, stored, family_index, Event::RecordsListed] {
+        index.apply(event);
+    }
     assert_eq!(lost(&index), None);
     index.apply(Event::FamilyApplied(crate::store::secrets::Family { rebuilt: true, ..family(&[0], 6) }));
     assert_eq!(lost(&index).as_deref(), Some("Index web[1]"));

@@ -29,13 +29,18 @@ fn change(address: &Address, action: Action) -> Change {
     Change::plain(address.clone(), "terraform_data", action)
 }
 
+fn in_state(step: Step, state: StepState) -> Steps<StepState> {
+    let mut steps = Steps::default();
+    steps.insert(step, state);
+    steps
+}
+
 fn member(address: Address, like: &MemberState) -> MemberCase {
     let step = |operation| Step { address: address.clone(), deposed: None, operation, replaces: false };
     let (desired, change, steps) = match like {
         MemberState::Ready => (true, change(&address, Action::NoOp), Steps::default()),
         MemberState::Creating => {
-            let steps = [(step(Operation::Create), StepState::Running)].into_iter().collect();
-            (true, change(&address, Action::Create), steps)
+            (true, change(&address, Action::Create), in_state(step(Operation::Create), StepState::Running))
         }
         MemberState::Failed(message, retryable) => {
             let failed = StepState::Failed {
@@ -43,15 +48,14 @@ fn member(address: Address, like: &MemberState) -> MemberCase {
                 message: (*message).to_owned(),
                 retryable: *retryable,
             };
-            (true, change(&address, Action::Create), [(step(Operation::Create), failed)].into_iter().collect())
+            (true, change(&address, Action::Create), in_state(step(Operation::Create), failed))
         }
         MemberState::Blocked(reason, message) => {
             let blocked = change(&address, Action::Blocked);
             (true, Change { blocked: Some(*reason), message: (*message).to_owned(), ..blocked }, Steps::default())
         }
         MemberState::Destroying => {
-            let steps = [(step(Operation::Destroy), StepState::Running)].into_iter().collect();
-            (false, change(&address, Action::Destroy), steps)
+            (false, change(&address, Action::Destroy), in_state(step(Operation::Destroy), StepState::Running))
         }
     };
     (address, desired, change, steps, None)

@@ -100,9 +100,7 @@ async fn a_plan_that_lies_about_the_action_is_never_due() {
 }
 
 fn forced(name: &str, value: i64, force: i64) -> serde_json::Value {
-    let mut manifest = guarded(name, value, &["Replace"]);
-    manifest["spec"]["config"]["force"] = force.into();
-    manifest
+    with(guarded(name, value, &["Replace"]), "spec.config.force", force)
 }
 
 /// An approved replacement whose create fails, and the name of its Plan.
@@ -112,7 +110,7 @@ async fn half_replaced() -> (Bench, String) {
     bench.run_for(5).await;
     let name = bench.only_plan();
     let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }];
-    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Create, answers });
+    bench.script("a", Operation::Create, answers);
     let plan = bench.open_plan(&name).clone();
     bench.deliver(&name, ApprovalPlan { approved: true, generation: 2, decided_by: Some("eve".into()), ..plan });
     bench.run_for(1).await;
@@ -168,19 +166,14 @@ async fn another_new_object_needs_an_approval_of_its_own() {
 /// change, and one more approval completes all three.
 #[tokio::test]
 async fn an_approval_is_used_up_only_by_its_own_change() {
-    let follower = |name: &str, argument: &str| {
-        let mut manifest = thing(name, 0);
-        manifest["spec"]["config"][argument] = "${n0.id}".into();
-        manifest
-    };
-    let replaced = |force: i64| {
-        let mut manifest = thing("n0", 1);
-        manifest["spec"]["config"]["force"] = force.into();
-        manifest
-    };
-    let mut bench = created(&[replaced(1), follower("n2", "value"), follower("n5", "force")]).await;
+    let manifests = [
+        with(thing("n0", 1), "spec.config.force", 1),
+        with(thing("n2", 0), "spec.config.value", "${n0.id}"),
+        with(thing("n5", 0), "spec.config.force", "${n0.id}"),
+    ];
+    let mut bench = created(&manifests).await;
     bench.annotate(&[(REQUIRE_APPROVAL, "Update,Replace,Destroy")]);
-    bench.observe(replaced(2), 2);
+    bench.observe(with(thing("n0", 1), "spec.config.force", 2), 2);
     bench.run_for(5).await;
     let name = bench.only_plan();
     let changes = bench.plans[&name].changes().to_vec();
@@ -208,11 +201,8 @@ async fn an_approval_is_used_up_only_by_its_own_change() {
         let stored = &bench.reconciler.records()[&name.parse().unwrap()];
         assert!(!stored.record.history.entries().last().unwrap().cause.approval.is_empty(), "{name}");
     }
-    let id = |address: &str| {
-        let stored = &bench.reconciler.records()[&address.parse().unwrap()];
-        stored.record.current.as_ref().unwrap().id().map(Value::from)
-    };
-    assert_eq!(bench.value("n2"), id("n0"));
+    let object = bench.reconciler.records()[&"n0".parse().unwrap()].record.current.clone().unwrap();
+    assert_eq!(bench.value("n2"), object.id().map(Value::from));
 }
 
 #[tokio::test]
@@ -267,29 +257,20 @@ async fn a_plan_that_a_user_deletes_comes_back_later_and_the_status_says_so() {
 /// A literal in the place of an unknown value.
 #[tokio::test]
 async fn an_unknown_value_is_no_blank_cheque() {
-    let follower = |value: serde_json::Value| {
-        let mut manifest = guarded("b", 0, &["Update"]);
-        manifest["spec"]["config"]["value"] = value;
-        manifest
-    };
-    let replaced = |force: i64| {
-        let mut manifest = thing("a", 1);
-        manifest["spec"]["config"]["force"] = force.into();
-        manifest
-    };
-    let mut bench = created(&[replaced(1), follower("${a.id}".into())]).await;
+    let follower = with(guarded("b", 0, &["Update"]), "spec.config.value", "${a.id}");
+    let mut bench = created(&[with(thing("a", 1), "spec.config.force", 1), follower.clone()]).await;
     let before = bench.value("b");
-    bench.observe(replaced(2), 2);
+    bench.observe(with(thing("a", 1), "spec.config.force", 2), 2);
     bench.run_for(5).await;
     let name = bench.only_plan();
     // The approval and the edit arrive together.
     let plan = bench.open_plan(&name).clone();
     bench.deliver(&name, ApprovalPlan { approved: true, generation: 2, ..plan });
-    bench.observe(follower("evil".into()), 2);
+    bench.observe(with(follower.clone(), "spec.config.value", "evil"), 2);
     bench.run_for(30).await;
     assert_eq!(bench.value("b"), before);
     assert_eq!(bench.ready("b").1, "False ApprovalRequired");
-    bench.observe(follower("${a.id}".into()), 3);
+    bench.observe(follower, 3);
     bench.run_for(30).await;
     bench.approve_offers().await;
     let id = bench.reconciler.records()[&"a".parse().unwrap()].record.current.as_ref().unwrap().id().map(Value::from);
@@ -298,14 +279,10 @@ async fn an_unknown_value_is_no_blank_cheque() {
 
 /// The approved change of `b`, which reads `a`: `a` does not exist yet, and needs no approval any more.
 async fn approved_reader() -> (Bench, Option<Value>) {
-    let reader = |value: &str| {
-        let mut manifest = guarded("b", 0, &["Update"]);
-        manifest["spec"]["config"]["value"] = value.into();
-        manifest
-    };
-    let mut bench = created(&[reader("0")]).await;
+    let reader = guarded("b", 0, &["Update"]);
+    let mut bench = created(&[with(reader.clone(), "spec.config.value", "0")]).await;
     bench.observe(guarded("a", 1, &["Create"]), 1);
-    bench.observe(reader("${a.id}: ${a.value}"), 2);
+    bench.observe(with(reader, "spec.config.value", "${a.id}: ${a.value}"), 2);
     bench.run_for(5).await;
     let name = bench.only_plan();
     let of_b = bench.plans[&name].changes().iter().filter(|change| &*change.address.name == "b");
