@@ -21,7 +21,7 @@ mod provider_calls;
 mod installing;
 mod plans;
 mod tidy;
-mod words;
 mod own_process;
 mod compatibility;
+mod configurations;
 mod release;

@@ -61,7 +61,7 @@ impl TestProcess {
             scope,
             config,
             plan,
-            graph,
+            graph: Arc::new(graph),
             namespace: loaded.namespace,
             running: Vec::new(),
             desired_digests: Arc::default(),

@@ -270,6 +270,17 @@ fn a_token_is_sent_to_the_registry_and_not_to_the_place_of_the_package() {
     let requests = bench.site.requests();
     let of_package = requests.iter().find(|request| request.path.starts_with("/archives/")).unwrap();
     assert_eq!((requests.len(), of_package.authorization.as_deref()), (4, None), "{requests:?}");
+    // A token that `tofu login` has stored, with another one for the same host in the main file.
+    fs::remove_dir_all(bench.sandbox.path("files/.terraform")).unwrap();
+    let login = json!({ "credentials": { (bench.site.host.clone()): { "token": "s3cret" } } });
+    bench.sandbox.write(".terraform.d/credentials.tfrc.json", &login.to_string());
+    let ran = bench.sandbox.run_with(&variables[..1], &["init", "-f", "files"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let main = format!("credentials \"{}\" {{\n  token = \"other\"\n}}\n", bench.site.host);
+    bench.sandbox.write(".tofurc", &main);
+    fs::remove_dir_all(bench.sandbox.path("files/.terraform")).unwrap();
+    let ran = bench.sandbox.run_with(&variables[..1], &["init", "-f", "files"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("(401)"), "the main file comes first: {ran:?}");
 }
 
 #[test]

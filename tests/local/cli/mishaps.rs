@@ -50,7 +50,7 @@ fn an_existing_state_file_becomes_private() {
 fn a_command_of_terraform_is_answered_with_what_to_use_instead() {
     let sandbox = Sandbox::new();
     let commands = [("modules", "purlin init"), ("workspace", "--state")];
-    let more = [("console", "purlin plan"), ("taint", "purlin state taint")];
+    let more = [("refresh", "purlin apply --refresh-only"), ("taint", "purlin state taint")];
     for (command, instead) in commands.into_iter().chain(more) {
         let ran = sandbox.run(&[command, "x"]);
         assert_eq!(ran.one_error(), format!("error: there is no command `{command}`"));

@@ -68,6 +68,18 @@ fn a_backup_without_its_state_file_is_found() {
         assert!(ran.one_error().contains(what), "{ran:?}");
         assert!(ran.stderr.contains("hint: restore it with `cp purlin.db.backup purlin.db`"), "{ran:?}");
     }
+    // The rest of a file that was cut off is no new state file.
+    fs::write(sandbox.path("purlin.db"), "").unwrap();
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    let what = "the state file `purlin.db` is empty, but its backup `purlin.db.backup` has 1 record";
+    assert!(ran.one_error().contains(what), "{ran:?}");
+    fs::remove_file(sandbox.path("purlin.db")).unwrap();
+    let backup = fs::read(sandbox.path("purlin.db.backup")).unwrap();
+    fs::write(sandbox.path("purlin.db.backup"), &backup[..backup.len() / 2]).unwrap();
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    let what = "the state file `purlin.db` is missing, and its backup cannot be read: ";
+    assert!(ran.one_error().contains(what), "{ran:?}");
+    fs::write(sandbox.path("purlin.db.backup"), &backup).unwrap();
     fs::copy(sandbox.path("purlin.db.backup"), sandbox.path("purlin.db")).unwrap();
     let out = sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert!(out.contains("Applied: 1 created, 0 updated, 0 destroyed."), "{out}");

@@ -123,6 +123,55 @@ fn changes_of_outputs_are_shown() {
 }
 
 #[test]
+fn outputs_go_away_with_all_objects() {
+    let sandbox = applied();
+    let planned = ok(&sandbox, &["plan", "-destroy"]);
+    expect_test::expect![[r#"
+        Changes to Outputs:
+          - list   = [2, true]
+          - names  = ["a", "b"]
+          - secret = (sensitive value)
+          - text   = "value-2"
+
+        Plan: 0 to create, 0 to update, 0 to replace, 1 to destroy.
+    "#]]
+    .assert_eq(&planned[planned.find("Changes to Outputs").unwrap()..]);
+    let planned: serde_json::Value = serde_json::from_str(&ok(&sandbox, &["plan", "-destroy", "-o", "json"])).unwrap();
+    let names: Vec<_> =
+        planned["outputs"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["list", "names", "secret", "text"]);
+    ok(&sandbox, &["destroy", "-target", "terraform_data.a", "--yes"]);
+    assert_eq!(ok(&sandbox, &["output", "-raw", "text"]), "value-2", "the outputs were not selected");
+    assert_eq!(run(&sandbox, &["plan", "-destroy", "-detailed-exitcode"]).code, Some(2), "outputs are left");
+    ok(&sandbox, &["plan", "-destroy", "-out", "plan.bin"]);
+    ok(&sandbox, &["apply", "plan.bin"]);
+    assert!(run(&sandbox, &["output"]).stderr.contains("No outputs are recorded"));
+    assert_eq!(run(&sandbox, &["plan", "-destroy", "-detailed-exitcode"]).code, Some(0));
+}
+
+#[test]
+fn an_output_with_sensitive_parts_is_sensitive_as_a_whole() {
+    let sandbox = Sandbox::new();
+    let main = r#"
+        resource "terraform_data" "a" { input = { open = 1, closed = sensitive("x") } }
+        output "parts" {
+          value     = [terraform_data.a.input, terraform_data.a.output]
+          sensitive = true
+        }
+        output "stored" { value = terraform_data.a.output.closed }
+        "#;
+    sandbox.write("tf/main.tf", main);
+    ok(&sandbox, &["apply", "--yes"]);
+    assert_eq!(ok(&sandbox, &["plan", "-detailed-exitcode"]), "No changes: every object is up to date.\n");
+    assert_eq!(ok(&sandbox, &["output", "-raw", "stored"]), "x", "as upstream, only the input is sensitive");
+    let planned = ok(&sandbox, &["plan", "-destroy", "-o", "json"]);
+    let planned: serde_json::Value = serde_json::from_str(&planned).unwrap();
+    let hidden = serde_json::json!({"closed": {"sensitive": true}, "open": 1});
+    assert_eq!(planned["changes"][0]["before"]["output"], hidden, "plans still hide it");
+    assert_eq!(planned["outputs"][0]["before"], serde_json::json!({"sensitive": true}));
+}
+
+#[test]
 fn a_saved_plan_of_a_configuration_is_applied() {
     let sandbox = applied();
     let sizes = ["-var", "size=5"];

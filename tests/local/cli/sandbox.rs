@@ -61,6 +61,18 @@ impl Sandbox {
         fs::write(path, text).unwrap();
     }
 
+    /// Copies the files of a directory and of those in it over those at `to`.
+    pub(crate) fn copy(&self, from: &Path, to: &str) {
+        for entry in fs::read_dir(from).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{to}/{}", path.file_name().unwrap().to_str().unwrap());
+            match path.is_dir() {
+                true => self.copy(&path, &name),
+                false => self.write(&name, &fs::read_to_string(&path).unwrap()),
+            }
+        }
+    }
+
     pub(crate) fn remove(&self, name: &str) {
         fs::remove_file(self.path(name)).unwrap();
     }
@@ -78,6 +90,8 @@ impl Sandbox {
             .current_dir(self.directory.path())
             .env("HOME", self.directory.path())
             .env_remove("XDG_CACHE_HOME")
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("TF_CLI_CONFIG_FILE")
             .env_remove("PURLIN_PLUGIN_CACHE")
             .env_remove("PURLIN_PLUGIN_DIR")
             // Tests do not wait for hanging providers.

@@ -53,6 +53,29 @@ fn a_record_that_cannot_be_read_can_be_forgotten() {
     assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(2));
 }
 
+/// Its object may use any other one.
+#[test]
+fn nothing_is_destroyed_while_a_record_without_a_manifest_cannot_be_read() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[]), ("b", &["a"]), ("c", &[])]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let file = rusqlite::Connection::open(sandbox.path("purlin.db")).unwrap();
+    file.execute("UPDATE record SET body = x'00ff' WHERE address = 'b'", []).unwrap();
+    drop(file);
+    let what = " b: the record cannot be read, and no manifest has this object, so nothing is destroyed";
+    let ran = sandbox.run(&["destroy", "--yes"]);
+    assert!(ran.one_error().contains(what), "{ran:?}");
+    sandbox.objects(&[("c", &[])]);
+    for arguments in [&["apply", "-f", "files", "--yes"][..], &["apply", "-f", "files", "--yes", "--keep-going"]] {
+        let ran = sandbox.run(arguments);
+        assert!(ran.one_error().contains(what), "{ran:?}");
+    }
+    sandbox.ok(&["state", "rm", "b", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["a", "c"]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["c"]);
+}
+
 #[test]
 fn an_unprotected_orphan_is_destroyed() {
     let sandbox = protected();

@@ -305,7 +305,7 @@ fn objects_of_another_configuration_in_the_same_records_stay() {
 }
 
 /// A mirror with the provider of the configuration, as an administrator would make one.
-fn mirror(sandbox: &Sandbox, program: &Path) -> Vec<String> {
+pub(super) fn mirror(sandbox: &Sandbox, program: &Path) -> Vec<String> {
     let directory = format!("mirror/example.com/purlin/corner/1.2.3/{}_{}", std::env::consts::OS, architecture());
     let directory = sandbox.path(&directory);
     std::fs::create_dir_all(&directory).unwrap();
@@ -353,7 +353,7 @@ data "corner_lookup" "a" {
   id       = corner_thing.a.id
 }
 module "inside" {
-  source    = "./inside"
+  source = "./inside"
   providers = { edge = edge.other }
   text      = data.corner_lookup.a.text
 }
@@ -560,8 +560,7 @@ fn modules_that_are_not_installed_are_one_error() {
     let sandbox =
         sandbox("module \"a\" {\n  source = \"acme/a/aws\"\n}\nmodule \"b\" {\n  source = \"acme/b/aws\"\n}\n");
     for (directory, arguments, expected, hint) in [
-        ("tf", &["plan"][..], "error: main.tf:2: Module not installed", "hint: run `purlin init`\n"),
-        ("", &["apply", "--yes", "-f", "tf"], "error: tf/main.tf:2: Module not", "hint: run `purlin init -f tf`\n"),
+        ("tf", &["validate", "-f", "."][..], "error: main.tf:2: Module not installed", "hint: run `purlin init`\n"),
         ("", &["validate", "-f", "tf"], "error: tf/main.tf:2: Module not", "hint: run `purlin init -f tf`\n"),
     ] {
         let ran = sandbox.run_in(directory, arguments);
@@ -569,17 +568,48 @@ fn modules_that_are_not_installed_are_one_error() {
         assert!(ran.one_error().ends_with("is not installed. The same goes for 1 other module"), "{ran:?}");
         assert!(ran.stderr.contains(hint), "{ran:?}");
     }
+    let validate = || run(&sandbox, &["validate", "-f", "."]);
     // A module whose directory is gone is installed again.
     let list = r#"{"Modules":[{"Key":"a","Source":"acme/a/aws","Dir":".terraform/modules/a"}]}"#;
     sandbox.write("tf/.terraform/modules/modules.json", list);
-    assert!(run(&sandbox, &["plan"]).one_error().ends_with("1 other module"));
+    assert!(validate().one_error().ends_with("1 other module"));
     std::fs::create_dir(sandbox.path("tf/.terraform/modules/a")).unwrap();
-    let ran = run(&sandbox, &["plan"]);
     let expected = "error: main.tf:5: Module not installed: The module \"registry.opentofu.org/acme/b/aws\" of module.b is not installed";
-    assert_eq!(ran.one_error(), expected);
+    assert_eq!(validate().one_error(), expected);
     sandbox.write("tf/.terraform/modules/modules.json", "{");
     let ran = run(&sandbox, &["plan"]);
     assert!(ran.one_error().starts_with("error: ./.terraform/modules/modules.json: "), "{ran:?}");
+}
+
+#[test]
+fn plan_and_apply_install_modules_and_providers() {
+    let sandbox =
+        sandbox(&PROVIDERS.replace("var.folder", "\"../world\"").replace("\"./inside\"", "\"../package//inside\""));
+    sandbox.write("package/inside/main.tf", INSIDE);
+    std::fs::create_dir(sandbox.path("world")).unwrap();
+    let flags = mirror(&sandbox, &providers::program("corner"));
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let arguments = |command: &'static [&str]| [command, &["--var", "folder=x"], &flags[..]].concat();
+
+    // What cannot be installed is one error, and nothing is planned.
+    let ran = run(&sandbox, &["plan", "--var", "folder=x", "--plugin-dir", "../world"]);
+    assert!(
+        ran.one_error().starts_with("error: the provider example.com/purlin/corner cannot be installed: "),
+        "{ran:?}"
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(!sandbox.path("tf/.terraform.lock.hcl").exists());
+
+    let planned = ok(&sandbox, &arguments(&["plan", "-o", "json"]));
+    let json: serde_json::Value = serde_json::from_str(&planned.stdout).unwrap();
+    assert!(!json["changes"].as_array().unwrap().is_empty(), "{planned:?}");
+    assert!(planned.stderr.contains("- Installed example.com/purlin/corner 1.2.3 "), "{planned:?}");
+    assert!(sandbox.path("tf/.terraform.lock.hcl").exists());
+    assert!(!ok(&sandbox, &arguments(&["plan"])).stderr.contains("Initializing"), "everything is there");
+
+    // A provider that the configuration gets later is installed by the apply.
+    std::fs::remove_file(sandbox.path("tf/.terraform.lock.hcl")).unwrap();
+    assert!(ok(&sandbox, &arguments(&["apply", "--yes"])).stderr.contains("- Installed example.com/purlin/corner"));
 }
 
 #[test]
@@ -590,7 +620,7 @@ fn providers_are_those_that_init_has_locked() {
     let flags = mirror(&sandbox, &providers::program("corner"));
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let plan = [&["plan", "--var", "folder=x"], &flags[..]].concat();
-    let ran = run(&sandbox, &plan);
+    let ran = run(&sandbox, &["graph", "-f", "."]);
     let expected = "error: the provider example.com/purlin/corner is not installed: it is not in .terraform.lock.hcl";
     assert_eq!((ran.one_error(), ran.stderr.contains("hint: run `purlin init`\n")), (expected, true), "{ran:?}");
     ok(&sandbox, &[&["init"], &flags[..]].concat());
@@ -724,4 +754,44 @@ output "nothing" { value = null }
 "#;
     let sandbox = sandbox(main);
     assert!(ok(&sandbox, &["apply", "--yes"]).stdout.ends_with("\nOutputs:\n\npaths = [\n  \"tf\",\n  \"b\",\n]\n"));
+}
+
+#[test]
+fn what_has_another_result_each_time_is_known_when_changes_are_made() {
+    let sandbox = sandbox(
+        r#"
+        locals { id = uuid() }
+        resource "terraform_data" "first" { input = "${timestamp()} ${local.id}" }
+        resource "terraform_data" "second" { input = { id = local.id, planned = plantimestamp() } }
+        output "is_one" { value = strcontains(terraform_data.first.output, terraform_data.second.output.id) }
+        output "is_later" { value = timecmp(timestamp(), terraform_data.second.output.planned) >= 0 }
+        "#,
+    );
+    let planned = ok(&sandbox, &["plan", "--out", "saved"]).stdout;
+    assert!(planned.contains("+ input  = (known after apply)"), "{planned}");
+    let applied = ok(&sandbox, &["apply", "saved"]).stdout;
+    assert!(applied.ends_with("\nOutputs:\n\nis_later = true\nis_one = true\n"), "{applied}");
+    assert_eq!(ok(&sandbox, &["output", "is_one"]).stdout, "true\n");
+    // As upstream, they are other ones in the next plan.
+    assert!(ok(&sandbox, &["plan"]).stdout.contains("2 to update"));
+}
+
+/// Most providers read credentials from variables.
+#[test]
+fn providers_get_the_environment_of_the_command() {
+    let main = r#"
+        terraform {
+          required_providers {
+            corner = { source = "example.com/purlin/corner" }
+          }
+        }
+        resource "corner_versioned" "a" { label = "x" }
+        "#;
+    let sandbox = sandbox(main);
+    let flags = mirror(&sandbox, &providers::program("corner"));
+    let command: Vec<&str> = ["plan", "-f", "tf"].into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let ran = sandbox.run_with(&[("CORNER_SCHEMA", "0")], &command);
+    assert!(ran.stdout.contains("Plan: 1 to create"), "{ran:?}");
+    // The provider has another schema without the variable.
+    assert!(sandbox.run(&command).one_error().contains("label"));
 }

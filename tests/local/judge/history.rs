@@ -458,7 +458,7 @@ impl History {
                 // Between saving and applying.
                 self.change_outside();
             }
-            let missing = plan.changes.iter().filter(|change| change.blocked == Some(Reason::ManyObjectsMissing));
+            let missing = plan.changes().filter(|change| change.blocked == Some(Reason::ManyObjectsMissing));
             self.missing.extend(missing.map(|change| change.address.clone()));
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
@@ -475,7 +475,7 @@ impl History {
                 scope: scope.into_iter().chain(config.instances.keys().cloned()).collect(),
                 config: Arc::clone(&config),
                 plan,
-                graph,
+                graph: Arc::new(graph),
                 namespace: options.namespace_value,
                 running,
                 desired_digests: Arc::default(),
@@ -532,7 +532,7 @@ impl History {
     }
 
     fn note_plan(&mut self, plan: &Plan) {
-        for change in plan.changes.iter().filter(|change| change.action != Action::NoOp) {
+        for change in plan.changes().filter(|change| change.action != Action::NoOp) {
             let deposed = change.deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             let order = change.order.map(|order| format!(" {order:?}")).unwrap_or_default();
             let blocked = change.blocked.map(|reason| format!(" {reason}: {}", change.message)).unwrap_or_default();

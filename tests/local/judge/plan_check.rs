@@ -78,7 +78,7 @@ impl PlanCheck<'_> {
             }
         }
         self.join_families(&mut facts);
-        for change in &self.plan.changes {
+        for change in self.plan.changes() {
             let x = change.address.clone();
             match change.deposed {
                 Some(key) if matches!(change.action, Action::Destroy | Action::Forget) => {
@@ -176,7 +176,7 @@ impl PlanCheck<'_> {
             reached.extend(more);
         }
         let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
-        for change in self.plan.changes.iter().filter(|change| !is_running(&change.address)) {
+        for change in self.plan.changes().filter(|change| !is_running(&change.address)) {
             let x = &change.address;
             let may_go = self.destroys_all || self.refresh_only || is_target(x) || self.desired_resource(x).is_some();
             if !(reached.contains(x) && may_go) && change.action != Action::NoOp {
@@ -187,7 +187,7 @@ impl PlanCheck<'_> {
     }
 
     fn current_changes(&self) -> impl Iterator<Item = &Change> {
-        self.plan.changes.iter().filter(|change| change.deposed.is_none())
+        self.plan.current_changes()
     }
 
     /// Checks the plan. Returns the objects that it may destroy, and the addresses whose objects it forgets.
@@ -210,7 +210,7 @@ impl PlanCheck<'_> {
         }
         let mut permits = BTreeMap::new();
         let mut forgets = BTreeSet::new();
-        for change in &self.plan.changes {
+        for change in self.plan.changes() {
             if change.action == Action::Forget || change.forget {
                 forgets.insert(change.address.to_string());
             }
@@ -235,7 +235,7 @@ impl PlanCheck<'_> {
         let objects: BTreeSet<Address> = wanted.chain(recorded.map(|(x, _)| x.clone())).collect();
         expected.extend(objects.into_iter().map(|x| (x, None)));
         expected.sort();
-        let mut planned: Vec<_> = self.plan.changes.iter().map(|c| (c.address.clone(), c.deposed)).collect();
+        let mut planned: Vec<_> = self.plan.changes().map(|c| (c.address.clone(), c.deposed)).collect();
         planned.sort();
         let missing: Vec<_> = expected.iter().filter(|one| !planned.contains(one)).collect();
         let twice = planned.windows(2).any(|pair| pair[0] == pair[1]);
@@ -295,7 +295,7 @@ impl PlanCheck<'_> {
     /// Checks that nothing changes against a precondition or in a refresh-only plan.
     fn check_conditions(&self) -> Result<(), String> {
         let is_running = |x: &Address| self.running.iter().any(|running| running.step.address == *x);
-        for change in self.plan.changes.iter().filter(|change| !is_running(&change.address)) {
+        for change in self.plan.changes().filter(|change| !is_running(&change.address)) {
             let changes = matches!(change.action, Action::Create | Action::Update | Action::Replace);
             let refused = self
                 .desired_resource(&change.address)
@@ -381,7 +381,8 @@ impl PlanCheck<'_> {
                 return Err(format!("{}: planned as {:?}, but should be {expected:?}", change.address, change.order));
             }
         }
-        for (x, lifecycle) in self.plan.lifecycle.iter().filter(|(x, _)| facts.desired.contains(x)) {
+        for (x, planned) in self.plan.objects.iter().filter(|(x, _)| facts.desired.contains(x)) {
+            let Some(lifecycle) = &planned.lifecycle else { continue };
             if lifecycle.create_before_destroy != first.contains(x) {
                 return Err(format!("{x}: its effective flag is reported as {}", lifecycle.create_before_destroy));
             }
@@ -546,8 +547,7 @@ impl PlanCheck<'_> {
             other.is_some_and(|other| order.dropped.contains(&(this.clone(), other)))
         };
         let forgotten = |other: &&Change| other.action == Action::Forget;
-        let followers =
-            self.plan.changes.iter().filter(|other| follows(other) || contradicts(other) || forgotten(other));
+        let followers = self.plan.changes().filter(|other| follows(other) || contradicts(other) || forgotten(other));
         Permit { later_dependents: followers.map(|other| other.address.to_string()).collect() }
     }
 }

@@ -41,7 +41,7 @@ impl Tape {
                 waits.entry(from).or_default().insert(to);
             }
         }
-        let steps = view.plan.changes.iter().filter(|change| !matches!(change.action, purlin::model::Action::NoOp));
+        let steps = view.plan.changes().filter(|change| !matches!(change.action, purlin::model::Action::NoOp));
         let steps = steps.count();
         let inherited = view.running.iter().map(|running| running.step.address.clone()).collect();
         let (started, finished) = (BTreeSet::new(), BTreeSet::new());

@@ -55,7 +55,7 @@ async fn create(bench: Bench, manifest: &str) {
             scope: planned.config.instances.keys().cloned().collect(),
             config: planned.config,
             plan: planned.plan,
-            graph: planned.graph,
+            graph: Arc::new(planned.graph),
             namespace: loaded.namespace,
             running: Vec::new(),
             desired_digests: Arc::default(),

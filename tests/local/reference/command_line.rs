@@ -32,7 +32,7 @@ const EXIT_CODES: &str = "
 ";
 
 /// Variables that Purlin reads, with their meaning.
-const VARIABLES: [(&str, &str); 17] = [
+const VARIABLES: [(&str, &str); 18] = [
     ("KUBECONFIG", "The kubeconfig files, unless `--kubeconfig` names one."),
     ("NO_COLOR", "If set, the output has no colors."),
     ("RUST_LOG", "The log filter. It takes precedence over `--log-level`."),
@@ -46,6 +46,11 @@ const VARIABLES: [(&str, &str); 17] = [
         "The number of seconds after `StopProvider` until a hanging provider is killed [default: 600].",
     ),
     ("TF_TOKEN_*", "The token for a registry: `TF_TOKEN_registry_example_com` for `registry.example.com`."),
+    (
+        "TF_CLI_CONFIG_FILE",
+        "The settings of Terraform's command line; see [providers](../providers.md) [default: `.tofurc` or `.terraformrc` in \
+         `HOME`].",
+    ),
     ("TF_VAR_*", "The value of a variable of a Terraform configuration: `TF_VAR_region` for `region`."),
     ("TF_REATTACH_PROVIDERS", "Providers that their developer has started; see [providers](../providers.md)."),
     ("TF_LOG_SDK", "Passed to providers: the log level of their SDK."),

@@ -65,6 +65,9 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::IdentityConflict => {
             "Delete one of the two Resources. With `deletionPolicy: Orphan`, the object is not destroyed."
         }
+        Reason::NameCycle => {
+            "Give one of the objects a third name. When the others have their new names, give it its own new name."
+        }
         Reason::FieldKept => {
             "Remove the field with the manager that the message names, or with `kubectl edit`, or set it in the manifest."
         }

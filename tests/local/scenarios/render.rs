@@ -21,7 +21,7 @@ pub(super) fn move_of(one: &Move) -> String {
 }
 
 pub(super) fn plan(plan: &Plan, show_values: bool) -> Vec<String> {
-    plan.changes.iter().flat_map(|change| self::change(change, show_values)).collect()
+    plan.changes().flat_map(|change| self::change(change, show_values)).collect()
 }
 
 fn change(change: &Change, show_values: bool) -> Vec<String> {

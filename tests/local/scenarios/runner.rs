@@ -370,7 +370,7 @@ impl Runner {
             scope,
             config,
             plan,
-            graph,
+            graph: Arc::new(graph),
             namespace,
             running,
             desired_digests: Arc::default(),

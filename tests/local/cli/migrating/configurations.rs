@@ -33,7 +33,7 @@ fn sandbox() -> Sandbox {
     mirror(&sandbox, &published);
     mirror(&sandbox, &[("purlin", "corner"), ("purlin", "legacy")]);
     for name in all() {
-        copy(&sandbox, &directory().join(&name), &name);
+        sandbox.copy(&directory().join(&name), &name);
         let state = fs::read_to_string(directory().join(&name).join("terraform.tfstate")).unwrap();
         for object in objects(&state) {
             if let (Some(file), Some(content)) = (object["filename"].as_str(), object["content"].as_str()) {
@@ -42,17 +42,6 @@ fn sandbox() -> Sandbox {
         }
     }
     sandbox
-}
-
-fn copy(sandbox: &Sandbox, from: &Path, to: &str) {
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let name = format!("{to}/{}", path.file_name().unwrap().to_str().unwrap());
-        match path.is_dir() {
-            true => copy(sandbox, &path, &name),
-            false => sandbox.write(&name, &fs::read_to_string(&path).unwrap()),
-        }
-    }
 }
 
 #[test]

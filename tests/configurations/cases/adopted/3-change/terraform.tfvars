@@ -1,0 +1,2 @@
+records = { www1 = "r1" }
+ttl     = 30

@@ -1,0 +1,2 @@
+size     = "huge"
+replicas = 2

@@ -1,0 +1,2 @@
+team   = "two"
+family = "next"

@@ -1,0 +1,2 @@
+stages   = ["live", "next"]
+machines = 1

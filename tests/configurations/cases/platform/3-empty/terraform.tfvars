@@ -1,0 +1,2 @@
+stages   = ["live"]
+machines = 0

@@ -1,0 +1,3 @@
+size    = "large"
+trigger = "b"
+image   = "v2"

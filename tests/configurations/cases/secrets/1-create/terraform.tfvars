@@ -1,0 +1,2 @@
+password = "s3cret"
+users    = { one = { name = "One", key = "k1" } }

@@ -1,0 +1,4 @@
+tenants = [
+  { name = "acme", size = "large", owner = { name = "Ann" } },
+  { name = "bolt" },
+]

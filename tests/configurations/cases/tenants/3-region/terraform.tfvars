@@ -1,0 +1,4 @@
+region = "west"
+tenants = [
+  { name = "acme", size = "small" },
+]

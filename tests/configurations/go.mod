@@ -1,0 +1,3 @@
+module purlin.dev/purlin/tests/configurations
+
+go 1.26.0
