@@ -188,22 +188,23 @@ fn changes(plan: &Json) -> Map<String, Json> {
     found
 }
 
-/// Without objects that only move, which no step changes.
+/// Without objects that only move, which no step changes. An object that is destroyed is not moved before.
 fn golden_changes(golden: &Json) -> Map<String, Json> {
-    let mut found = golden.as_object().unwrap().clone();
-    found.retain(|_, one| one["actions"] != "no-op");
-    for (address, one) in &mut found {
-        let one = one.as_object_mut().unwrap();
+    let mut found = Map::new();
+    for (address, one) in golden.as_object().unwrap().iter().filter(|(_, one)| one["actions"] != "no-op") {
+        let mut one = one.as_object().unwrap().clone();
         for name in ["before", "after"] {
             hide_stored(address, one.entry(name).or_insert(Json::Null));
         }
-        one.remove("previous_address");
         let unknown = one.get("unknown").map(marks);
         one.insert("unknown".to_owned(), unknown.unwrap_or_default());
         one.entry("imported").or_insert(Json::Bool(false));
         let paths = one.get("replace_paths").and_then(Json::as_array).into_iter().flatten();
         let names: Vec<Json> = paths.map(|path| path[0].clone()).collect();
         one.insert("replace_paths".to_owned(), names.into());
+        let former = one.remove("previous_address").filter(|_| one["actions"] == "delete");
+        let address = former.as_ref().and_then(Json::as_str).unwrap_or(address);
+        found.insert(address.to_owned(), one.into());
     }
     found
 }

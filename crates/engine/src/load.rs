@@ -48,7 +48,8 @@ pub use family_import::FamilyImport;
 pub use hook::{Hook, HookPhase};
 pub use inputs::{DataLookup, Inputs};
 pub use instance::{
-    DeletionPolicy, Drift, DriftAction, EachValue, Instance, MovedFrom, Policies, ReadsAfter, Timeouts, Trigger,
+    DeletionPolicy, Drift, DriftAction, EachValue, Instance, MovedFrom, MovedPlace, Policies, ReadsAfter, Timeouts,
+    Trigger,
 };
 pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use configuration::{InstanceAddress, Key, ModulePath, ModuleStep, ResourceAddress, ResourceName, Target, Tree};
-use engine::load::MovedFrom;
+use engine::load::{MovedFrom, MovedPlace};
 use model::InstanceKey;
 
 use crate::address;
@@ -52,7 +52,7 @@ fn entry(from: &Place, to: Option<InstanceKey>) -> MovedFrom {
         Which::One(key) => key.clone(),
     };
     let resource = ResourceAddress { module: ModulePath(from.module.clone().into()), resource: from.resource.clone() };
-    MovedFrom { from: address::address(&InstanceAddress { resource, key }), to, entry: None }
+    MovedFrom { from: address::address(&InstanceAddress { resource, key }), to, place: MovedPlace::Block }
 }
 
 /// The places from which an object came, one block after the other.

@@ -316,21 +316,31 @@ impl Default for Timeouts {
     }
 }
 
-/// A former address of an object: an entry of `spec.moved`, or an address in the annotation `purlin.dev/moved-from`.
+/// A former address of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MovedFrom {
     pub from: Address,
     /// The instance to which the object belongs now, at the end of a chain of entries. `None`: the Resource itself, or,
     /// for a whole family, the instance with the same key.
     pub to: Option<InstanceKey>,
-    /// The number of the entry in `spec.moved`. `None`: the annotation.
-    pub entry: Option<usize>,
+    pub place: MovedPlace,
+}
+
+/// Where a former address is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MovedPlace {
+    /// The entry of `spec.moved` with this number.
+    Entry(usize),
+    /// The annotation `purlin.dev/moved-from`.
+    Annotation,
+    /// A `moved` block of Terraform.
+    Block,
 }
 
 impl MovedFrom {
     /// An address in the annotation.
     pub fn annotation(from: Address) -> Self {
-        Self { from, to: None, entry: None }
+        Self { from, to: None, place: MovedPlace::Annotation }
     }
 
     /// Whether it names a Resource as a whole, so that each instance comes from the one with its key.
@@ -338,19 +348,27 @@ impl MovedFrom {
         self.to.is_none() && self.from.key == InstanceKey::None
     }
 
-    /// The field that contains it.
-    pub fn path(&self) -> Path {
-        match self.entry {
-            Some(entry) => Path::of(&["spec", "moved"]).index(entry),
-            None => Path::of(&["metadata", "annotations", api::MOVED_FROM]),
+    /// Whether it means what it says, and nothing else. A `moved` block stays in a module for years, so OpenTofu ignores one
+    /// whose objects do not exist, and destroys what has no instance any more. A manifest is asked whether it is a slip.
+    pub fn is_literal(&self) -> bool {
+        self.place == MovedPlace::Block
+    }
+
+    /// The field of the manifest with all former addresses that are written there.
+    pub fn path(&self) -> Option<Path> {
+        match self.place {
+            MovedPlace::Entry(_) => Some(Path::of(&["spec", "moved"])),
+            MovedPlace::Annotation => Some(Path::of(&["metadata", "annotations", api::MOVED_FROM])),
+            MovedPlace::Block => None,
         }
     }
 
-    /// The field that contains it, in words.
+    /// What contains it, in words.
     pub fn field(&self) -> String {
-        match self.entry {
-            Some(entry) => format!("`spec.moved[{entry}]`"),
-            None => format!("the annotation `{}`", api::MOVED_FROM),
+        match self.place {
+            MovedPlace::Entry(entry) => format!("`spec.moved[{entry}]`"),
+            MovedPlace::Annotation => format!("the annotation `{}`", api::MOVED_FROM),
+            MovedPlace::Block => "the `moved` block".to_owned(),
         }
     }
 }

@@ -135,7 +135,7 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
         }
         // The claim of a desired object, and not the object, is to be corrected.
         if let Some(instance) = node.instance.filter(|_| node.desired && held.reason == Reason::MoveBlocked) {
-            diagnostics[0].path = instance.moved_from.first().map(claim_path);
+            diagnostics[0].path = instance.moved_from.first().and_then(MovedFrom::path);
         }
         // Errors of the manifest are reported too.
         let instance = node.instance.filter(|_| node.desired);
@@ -154,15 +154,6 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
     }
     record_problem(input, node, importing || held.is_some())
         .map(|problem| Block { held: !has_type_mismatch(input, node), ..Block::frozen(problem) })
-}
-
-/// The field of the former addresses.
-fn claim_path(first: &MovedFrom) -> Path {
-    let mut path = first.path();
-    if first.entry.is_some() {
-        path.0.pop();
-    }
-    path
 }
 
 /// Whether dependents may proceed with the recorded value of a blocked object. Not if the record has another type, or

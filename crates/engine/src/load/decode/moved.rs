@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{invalid, spec_path};
-use crate::load::MovedFrom;
+use crate::load::{MovedFrom, MovedPlace};
 use model::{Address, Diagnostics, InstanceKey, Path};
 
 /// An entry of `spec.moved`.
@@ -36,15 +36,15 @@ pub fn moved(name: &str, written: &[api::Moved], annotation: &[Address], problem
         let is_whole = to.is_none() && from.key == InstanceKey::None;
         let end = ends.get(&to.clone().unwrap_or_default());
         if is_whole {
-            found.push((0, MovedFrom { from: from.clone(), to: None, entry: Some(index) }));
+            found.push((0, MovedFrom { from: from.clone(), to: None, place: MovedPlace::Entry(index) }));
         }
         match end {
             // A Resource of this name with an object without a key, which was moved again.
             Some((key, hops)) if !is_whole || *from.name != *name => {
                 let to = Some(key.clone()).filter(|key| *key != InstanceKey::None);
-                found.push((*hops, MovedFrom { from, to, entry: Some(index) }));
+                found.push((*hops, MovedFrom { from, to, place: MovedPlace::Entry(index) }));
             }
-            None if !is_whole => found.push((0, MovedFrom { from, to, entry: Some(index) })),
+            None if !is_whole => found.push((0, MovedFrom { from, to, place: MovedPlace::Entry(index) })),
             _ => {}
         }
     }

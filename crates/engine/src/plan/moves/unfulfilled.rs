@@ -48,7 +48,7 @@ impl Search<'_> {
                 continue;
             }
             let (named, newcomers) = (self.named_by(resource), self.newcomers(resource));
-            for entry in entries.all().filter(|entry| !entries.is_fulfilled(entry)) {
+            for entry in entries.all().filter(|entry| !entry.is_literal() && !entries.is_fulfilled(entry)) {
                 let why = match entry.is_whole() {
                     true => self.check_whole(resource, entry, &named, &newcomers),
                     false => self.check_exact(resource, entry),
@@ -270,7 +270,7 @@ impl Search<'_> {
                 continue;
             }
             for entry in entries.all().filter(|entry| entry.is_whole() && entry.from.name != **name) {
-                if entries.is_fulfilled(entry) {
+                if entry.is_literal() || entries.is_fulfilled(entry) {
                     continue;
                 }
                 let (old, field) = (&entry.from.name, entry.field());

@@ -23,7 +23,7 @@ module "web" {
 }
 module "names" {
   source   = "./records"
-  for_each = { main = ["a", "b", "c"] }
+  for_each = { main = ["a", "c"] }
   names    = each.value
 }
 moved {
