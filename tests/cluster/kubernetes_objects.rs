@@ -207,6 +207,55 @@ fn two_unrelated_resources_cannot_manage_the_same_object() {
     assert_eq!(uid(&ns), before);
 }
 
+/// Both plans find the name free. While one object is replaced, the other one is not destroyed for the same name.
+#[test]
+fn only_one_of_two_resources_that_take_a_free_name_loses_its_old_object() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("names");
+    may_edit(&ns);
+    // The finalizer keeps an old object, so that both Resources are there while it is destroyed.
+    let manifest = |name: &str| {
+        format!(
+            "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: {name}, finalizers: [example.com/kept] }}, data: {{ a: \
+             b }} }}"
+        )
+    };
+    let both = |left: &str, right: &str| object("left", &manifest(left), "") + &object("right", &manifest(right), "");
+    plane.apply(&["-n", &ns], &both("one", "two"));
+    wait_ready(&ns, &["left", "right"]);
+    plane.apply(&["-n", &ns], &both("free", "free"));
+    wait_until("one waits for the other", LIMIT, || {
+        let waits = |name: &str| resource(&ns, name).and_then(|found| condition(&found, "Ready"));
+        ["left", "right"].iter().any(|name| waits(name).is_some_and(|ready| ready["reason"] == "Waiting"))
+    });
+    let is_deleted =
+        |name: &str| plane.get(&["-n", &ns, "configmap", name])["metadata"].get("deletionTimestamp").is_some();
+    let (first, old, second, kept) = match is_deleted("one") {
+        true => ("left", "one", "right", "two"),
+        false => ("right", "two", "left", "one"),
+    };
+    let waits = condition(&resource(&ns, second).unwrap(), "Ready").unwrap();
+    assert!(waits["message"].as_str().unwrap().starts_with(&format!("`{first}` is about to have")), "{waits}");
+    let release = |name: &str| {
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        plane.kubectl_ok(&["-n", &ns, "patch", "configmap", name, "--type=merge", "-p", patch]);
+    };
+    release(old);
+    wait_ready(&ns, &[first]);
+    wait_until("the other one finds the name taken", LIMIT, || {
+        let ready = resource(&ns, second).and_then(|found| condition(&found, "Ready"));
+        ready.is_some_and(|ready| ["AlreadyExists", "IdentityConflict"].iter().any(|reason| ready["reason"] == *reason))
+    });
+    assert!(!is_deleted(kept), "the object of `{second}` is healthy");
+    // A name of its own ends the conflict.
+    let apart = |name: &str| if name == first { "free" } else { "other" };
+    plane.apply(&["-n", &ns], &both(apart("left"), apart("right")));
+    wait_until("the old object is destroyed", LIMIT, || is_deleted(kept));
+    release(kept);
+    wait_ready(&ns, &["left", "right"]);
+}
+
 #[test]
 fn a_changed_immutable_field_replaces_the_object() {
     let _guard = shared();

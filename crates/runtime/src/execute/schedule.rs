@@ -39,8 +39,8 @@ pub struct Schedule {
     /// The identities that objects take, by hash, each with the last object whose step has begun to take it. The plans of
     /// separate components know nothing of each other, and each finds the identity free.
     taken: BTreeMap<u64, Address>,
-    /// Ready steps that a quota delays, each with its limit, as reported.
-    delayed: BTreeMap<Step, StepLimit>,
+    /// Ready steps that are delayed, each with the cause, as reported.
+    delayed: BTreeMap<Step, DelayCause>,
     events: VecDeque<StepEvent>,
     /// Names of objects that are being planned: none of their steps starts.
     paused: BTreeSet<Arc<str>>,
@@ -109,6 +109,14 @@ pub enum StepLimit {
     RecordBytes,
 }
 
+/// Why a ready step does not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum DelayCause {
+    Limit(StepLimit),
+    /// This object is about to have the identity that the object of the step takes.
+    Taken(Address),
+}
+
 /// The limits of a namespace at one moment, which delay creates, updates and replacements. Destroys, recoveries and the
 /// recording of results never wait for them.
 pub trait StepQuota {
@@ -134,6 +142,14 @@ impl StepQuota for () {
     }
 
     fn started(&mut self) {}
+}
+
+fn awaits_taker(other: &Address) -> Delay {
+    let message = format!(
+        "`{other}` is about to have the object of this name or ID, so this step waits (hint: one object cannot have two \
+         Resources: give this one another name, or remove it)"
+    );
+    Delay::new(Reason::Waiting, message)
 }
 
 /// The known values of all objects and data sources.
@@ -257,7 +273,7 @@ impl Schedule {
 
     /// The number of steps that a limit delays.
     pub fn delayed_steps(&self, limit: StepLimit) -> usize {
-        self.delayed.values().filter(|delayed| **delayed == limit).count()
+        self.delayed.values().filter(|cause| **cause == DelayCause::Limit(limit)).count()
     }
 
     pub fn nothing_runs(&self) -> bool {
@@ -359,32 +375,31 @@ impl Schedule {
             let step = batch.step(node);
             let is_latest_desired = !step.is_destructive() || is_latest(&step.address.name, batch.desired_digest(step));
             let is_outdated = !is_latest_desired || batch.outdated.contains(&step.address);
-            // The driver finds the identity taken when the other object has it, before anything is destroyed for it.
+            if is_outdated || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+                waiting.push_back((id, node));
+                continue;
+            }
             let identity = batch.identity(step);
-            let is_taken = identity.is_some_and(|identity| self.is_taken(identity, &step.address));
-            if is_outdated || is_taken || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+            if let Some(other) = identity.and_then(|identity| self.taker(identity, &step.address)) {
+                let (step, other) = (step.clone(), other.clone());
+                self.delay(step, DelayCause::Taken(other.clone()), || awaits_taker(&other));
                 waiting.push_back((id, node));
                 continue;
             }
             let is_limited = batch.is_limited(step, records);
             if is_limited && let Some(limit) = quota.limit(limited) {
+                let step = step.clone();
+                self.delay(step, DelayCause::Limit(limit), || quota.delay(limit, limited));
                 limited += 1;
-                if self.delayed.get(step) != Some(&limit) {
-                    let delay = quota.delay(limit, limited - 1);
-                    self.delayed.insert(step.clone(), limit);
-                    let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
-                    let (step, kind) = (step.clone(), ProgressKind::Delayed(why));
-                    self.events.push_back(StepEvent { step, kind, written: Written::Nothing });
-                }
                 waiting.push_back((id, node));
                 continue;
             }
             match permits.try_take(batch.type_name(step), batch.provider(step, records)) {
                 Some(permit) => {
                     self.taken.extend(identity.map(|identity| (identity, step.address.clone())));
+                    self.delayed.remove(step);
                     if is_limited {
                         quota.started();
-                        self.delayed.remove(step);
                     }
                     commands.extend(self.start(id, node, permit, records));
                     busy += 1;
@@ -400,10 +415,23 @@ impl Schedule {
         commands
     }
 
-    /// Whether another object is about to have an identity: its step runs, or it is replaced and its new object comes later.
-    fn is_taken(&self, identity: u64, address: &Address) -> bool {
-        let Some(other) = self.taken.get(&identity).filter(|other| *other != address) else { return false };
-        self.is_running(other) || self.batches.of(other).is_some_and(|batch| batch.takes(other, identity))
+    /// Reports that a ready step does not start, unless its last report said so.
+    fn delay(&mut self, step: Step, cause: DelayCause, delay: impl FnOnce() -> Delay) {
+        if self.delayed.get(&step) == Some(&cause) {
+            return;
+        }
+        let delay = delay();
+        let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+        self.delayed.insert(step.clone(), cause);
+        self.push(step, ProgressKind::Delayed(why));
+    }
+
+    /// Another object that is about to have an identity: its step runs, or it is replaced and its new object comes later. The
+    /// driver finds the identity taken when that object has it, before anything is destroyed for it.
+    fn taker(&self, identity: u64, address: &Address) -> Option<&Address> {
+        let other = self.taken.get(&identity).filter(|other| *other != address)?;
+        let takes = self.is_running(other) || self.batches.of(other).is_some_and(|batch| batch.takes(other, identity));
+        takes.then_some(other)
     }
 
     /// Cancels the plans that touch these objects. Running steps continue.
