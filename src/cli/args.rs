@@ -14,7 +14,7 @@ mod variables;
 use std::path::PathBuf;
 
 use clap::builder::Resettable;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use configuration::{
     BackendArgs, ConsoleArgs, FmtArgs, InitArgs, LockFileMode, MigrateArgs, OutputArgs, RootArgs, ShowArgs,
@@ -290,9 +290,6 @@ pub struct SelectArgs {
     /// dependents. Other objects and their records are not touched. Can be repeated.
     #[arg(long = "target", value_name = "ADDRESS")]
     pub targets: Vec<String>,
-    /// Ignored. Accepted for scripts: no question is asked about values of variables.
-    #[arg(long, value_name = "BOOL", hide = true, action = ArgAction::Set)]
-    pub input: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Args)]

@@ -2,10 +2,11 @@
 
 pub mod providers;
 
-use std::path::{Path, PathBuf};
-
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use configuration::module::Variable;
 use configuration::{Input, Tree};
 use drivers::Reattach;
 use modules::{Installer, ModuleError, Progress};
@@ -14,7 +15,7 @@ use super::args::LockFileMode;
 use super::failure::Failure;
 use super::options::Files;
 use super::output::Console;
-use super::root_module::{self, Loaded, Variables};
+use super::root_module::{self, Assignment, Loaded, Variables};
 use super::terraform_settings;
 
 /// The directory of the root module, by default the working directory.
@@ -70,14 +71,56 @@ pub async fn install(
         && providers::install(&installation.tree, options, &settings, console).await?)
 }
 
-/// Installs what the Terraform configuration of the files lacks, so that a plan or an apply needs no other command before it.
-/// Returns whether the command can go on; problems are printed.
+/// Installs what the Terraform configuration of the files lacks, so that a plan or an apply needs no other command before it,
+/// and asks for the values of its variables that have none. Returns whether the command can go on; problems are printed.
 ///
 /// # Errors
-/// As [`install`].
-pub async fn install_missing(files: &Files, console: Console) -> anyhow::Result<bool> {
+/// As [`install`], and if the terminal cannot be read.
+pub async fn prepare(files: &mut Files, console: Console) -> anyhow::Result<bool> {
     let Some(root) = files.root_module() else { return Ok(true) };
-    let Loaded { tree, variables, problems, lacks_modules } = root_module::load(root, &files.variables);
+    let loaded = root_module::load(root, &files.variables);
+    let questions = match files.asks_for_values && console.can_ask && !model::has_errors(&loaded.problems) {
+        true => questions(&loaded),
+        false => Vec::new(),
+    };
+    let is_installed = install_missing(root, files, loaded, console).await?;
+    if is_installed {
+        ask(questions, &mut files.variables, console)?;
+    }
+    Ok(is_installed)
+}
+
+/// A variable of the root module without a value.
+struct Question {
+    name: String,
+    prompt: String,
+    sensitive: bool,
+}
+
+fn questions(loaded: &Loaded) -> Vec<Question> {
+    let variables = loaded.tree.root().variables.iter();
+    let missing =
+        variables.filter(|(name, variable)| variable.default.is_none() && !loaded.variables.contains_key(&***name));
+    let question = |(name, variable): (&Arc<str>, &Variable)| {
+        let description = variable.description.as_deref().map(|text| format!("  {text}\n")).unwrap_or_default();
+        let prompt = format!("var.{name}\n{description}  Enter a value: ");
+        Question { name: name.to_string(), prompt, sensitive: variable.sensitive }
+    };
+    missing.map(question).collect()
+}
+
+/// Asks for values, until the input ends: a variable that still has none is an error then.
+fn ask(questions: Vec<Question>, variables: &mut Variables, console: Console) -> anyhow::Result<()> {
+    for Question { name, prompt, sensitive } in questions {
+        let answer = if sensitive { console.read_secret(&prompt)? } else { console.read_line(&prompt)? };
+        let Some(value) = answer else { break };
+        variables.0.push(Assignment::Value(format!("{name}={value}")));
+    }
+    Ok(())
+}
+
+async fn install_missing(root: &Path, files: &Files, loaded: Loaded, console: Console) -> anyhow::Result<bool> {
+    let Loaded { tree, variables, problems, lacks_modules } = loaded;
     let reattach = Reattach::from_environment()?;
     let is_refused = model::has_errors(&problems) || !terraform::unsupported(&tree).errors.is_empty();
     if !lacks_modules && (is_refused || !providers::are_missing(&tree, root, &|source| reattach.has(&source.full()))) {

@@ -45,6 +45,8 @@ pub struct Files {
     pub plugin_dirs: Vec<PathBuf>,
     /// The values of variables of a Terraform configuration.
     pub variables: Variables,
+    /// Whether to ask for the values of variables that have none.
+    pub asks_for_values: bool,
     /// When a Terraform configuration is planned, as it sees it.
     pub plan_time: Timestamp,
 }
@@ -170,7 +172,8 @@ impl Files {
         let is_state_named = files.state.is_some();
         let state = files.state.unwrap_or_else(|| PathBuf::from(DEFAULT_STATE));
         let plugin_dirs = files.plugin_dirs;
-        let variables = files.variables.0;
+        let asks_for_values = files.variables.asks();
+        let variables = files.variables.given;
         Self {
             sources: files.filenames,
             prune: false,
@@ -179,6 +182,7 @@ impl Files {
             kubeconfig,
             plugin_dirs,
             variables,
+            asks_for_values,
             plan_time: SystemClock.now(),
         }
     }

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstream::AutoStream;
+use rustix::termios::{self, LocalModes, OptionalActions};
 
 use super::args::ColorChoice;
 use super::failure::{self, Failure};
@@ -157,6 +158,20 @@ impl Console {
         let mut line = String::new();
         let length = io::stdin().read_line(&mut line)?;
         Ok((length > 0).then(|| line.trim().to_owned()))
+    }
+
+    /// As `read_line`, and the terminal does not show what is typed.
+    pub fn read_secret(self, prompt: &str) -> anyhow::Result<Option<String>> {
+        let terminal = io::stdin();
+        let before = termios::tcgetattr(&terminal)?;
+        let mut hiding = before.clone();
+        hiding.local_modes.remove(LocalModes::ECHO);
+        // The end of the line is still shown.
+        hiding.local_modes.insert(LocalModes::ECHONL);
+        termios::tcsetattr(&terminal, OptionalActions::Now, &hiding)?;
+        let answer = self.read_line(prompt);
+        termios::tcsetattr(&terminal, OptionalActions::Now, &before)?;
+        answer
     }
 }
 

@@ -142,7 +142,17 @@ impl SavedPlan {
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
         let (sources, state) = (self.sources.clone(), self.state.clone());
         let (variables, prune, plan_time) = (self.variables.clone(), self.prune, self.plan_time);
-        Files { sources, prune, state, is_state_named: true, kubeconfig, plugin_dirs, variables, plan_time }
+        Files {
+            sources,
+            prune,
+            state,
+            is_state_named: true,
+            kubeconfig,
+            plugin_dirs,
+            variables,
+            asks_for_values: false,
+            plan_time,
+        }
     }
 
     /// Returns an error if the manifests or records have changed since the plan was saved.

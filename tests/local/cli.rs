@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod apply;
+mod asking;
 mod conditions;
 mod dev;
 mod environments;

@@ -25,9 +25,6 @@ pub struct InitArgs {
     pub plugin_dirs: Vec<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArgs,
-    /// Ignored. Accepted for scripts: no question is asked.
-    #[arg(long, value_name = "BOOL", hide = true, action = ArgAction::Set)]
-    pub input: Option<bool>,
 }
 
 #[derive(Debug, Args)]

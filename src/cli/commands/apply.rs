@@ -32,18 +32,18 @@ pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::new(&args.planning)?;
     let files = Target::from_args(args.target).files_only("apply")?.pruning(args.planning.pruning.prune);
     files.require_sources("apply")?;
-    carry_out(&files, &planning, PlanParameters::default(), &args.doing, console).await
+    carry_out(files, &planning, PlanParameters::default(), &args.doing, console).await
 }
 
 /// Runs `purlin destroy`. Manifests are optional: without, it destroys all recorded objects.
 pub async fn destroy(args: DestroyArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::selecting(&args.selecting, &args.refreshing)?;
     let files = Target::from_args(args.target).files_only("destroy")?;
-    carry_out(&files, &planning, PlanParameters::destroy(), &args.doing, console).await
+    carry_out(files, &planning, PlanParameters::destroy(), &args.doing, console).await
 }
 
 async fn carry_out(
-    files: &Files,
+    mut files: Files,
     planning: &Planning,
     purpose: PlanParameters,
     doing: &RunArgs,
@@ -54,12 +54,12 @@ async fn carry_out(
         return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
     }
     if purpose.mode == Mode::Destroy {
-        local::require_state_file(files)?;
+        local::require_state_file(&files)?;
     }
-    if !init::install_missing(files, console).await? {
+    if !init::prepare(&mut files, console).await? {
         return Ok(Exit::Problems);
     }
-    let Some(mut session) = local::open_and_recover(files, planning.limits, doing.yes, console).await? else {
+    let Some(mut session) = local::open_and_recover(&files, planning.limits, doing.yes, console).await? else {
         return Ok(Exit::Problems);
     };
     loop {

@@ -13,7 +13,7 @@ pub async fn run(args: InitArgs, console: Console) -> anyhow::Result<Exit> {
         console
             .notice("note: options of backends are ignored: records are kept in the file of --state, or in a cluster");
     }
-    let given = args.variables.0;
+    let given = args.variables.given;
     let (inputs, problems) = root_module::variables(&root, &given);
     console.diagnostics(&problems);
     if has_errors(&problems) {

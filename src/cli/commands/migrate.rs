@@ -27,17 +27,19 @@ use runtime::store::{RecordedConfiguration, Snapshot, StateFile};
 pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     let root = init::root(args.directory)?;
     let state = args.state.unwrap_or_else(|| root.join(STATE));
-    let files = Files {
+    let asks_for_values = args.variables.asks();
+    let mut files = Files {
         sources: vec![root.clone()],
         prune: false,
         state: args.records,
         is_state_named: true,
         kubeconfig: None,
         plugin_dirs: args.plugin_dirs,
-        variables: args.variables.0,
+        variables: args.variables.given,
+        asks_for_values,
         plan_time: SystemClock.now(),
     };
-    if !init::install_missing(&files, console).await? {
+    if !init::prepare(&mut files, console).await? {
         return Ok(Exit::Problems);
     }
     let state = match state::parse(&state_text(&state)?) {

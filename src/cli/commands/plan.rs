@@ -23,7 +23,7 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     }
     let planning = Planning::new(&args.planning)?;
     let target = Target::from_args(args.target);
-    let target = match args.destroy {
+    let mut target = match args.destroy {
         true => {
             let files = target.files_only("plan --destroy")?;
             local::require_state_file(&files)?;
@@ -31,12 +31,12 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         }
         false => target.pruning(args.planning.pruning.prune),
     };
-    let saving = args.out.as_deref().map(|_| require_savable(&target)).transpose()?;
-    if let Target::Files(files) = &target
-        && !init::install_missing(files, console).await?
+    if let Target::Files(files) = &mut target
+        && !init::prepare(files, console).await?
     {
         return Ok(Exit::Problems);
     }
+    let saving = args.out.as_deref().map(|_| require_savable(&target)).transpose()?;
     // The records alone determine what is destroyed.
     let view = match args.destroy {
         true => View::open(target, planning.limits, console).await?,

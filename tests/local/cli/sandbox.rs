@@ -1,11 +1,13 @@
 //! Runs `purlin` in a temporary directory for each test.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::pty::OpenptFlags;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
@@ -130,6 +132,34 @@ impl Sandbox {
         // A command that fails at once closes the pipe.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         CommandResult::of(child.wait_with_output().unwrap())
+    }
+
+    /// Like `run`, at a terminal: standard input and standard error. Each answer is typed when its prompt is there. What the
+    /// terminal shows is the standard error of the result.
+    pub(crate) fn run_at_terminal(&self, arguments: &[&str], answers: &[(&str, &str)]) -> CommandResult {
+        let no_control = OpenptFlags::NOCTTY.bits().cast_signed();
+        let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        rustix::pty::grantpt(&ours).unwrap();
+        rustix::pty::unlockpt(&ours).unwrap();
+        let name = rustix::pty::ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+        let theirs = || fs::File::options().read(true).write(true).custom_flags(no_control).open(&name).unwrap();
+        let mut command = self.command(arguments);
+        command.stdin(theirs()).stdout(Stdio::piped()).stderr(theirs()).env("NO_COLOR", "1");
+        let child = command.spawn().unwrap();
+        // The terminal ends when the last one of its users has ended.
+        drop(command);
+        let (mut terminal, mut shown) = (fs::File::from(ours), Vec::new());
+        let mut answers = answers.iter().peekable();
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = terminal.read(&mut buffer) {
+            shown.extend_from_slice(&buffer[..length]);
+            let is_there = |prompt: &str| shown.ends_with(prompt.as_bytes());
+            if let Some((_, answer)) = answers.next_if(|(prompt, _)| is_there(prompt)) {
+                terminal.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            }
+        }
+        let result = CommandResult::of(child.wait_with_output().unwrap());
+        CommandResult { stderr: String::from_utf8(shown).unwrap().replace("\r\n", "\n"), ..result }
     }
 
     /// Starts a command whose output goes to `out.txt` and `err.txt`.

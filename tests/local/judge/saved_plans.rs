@@ -44,6 +44,7 @@ impl History {
             kubeconfig: None,
             plugin_dirs: Vec::new(),
             variables: purlin::cli::root_module::Variables::default(),
+            asks_for_values: false,
             plan_time: jiff::Timestamp::UNIX_EPOCH,
         };
         let described = |planned: &OrderedPlan| {

@@ -32,7 +32,7 @@ const EXIT_CODES: &str = "
 ";
 
 /// Variables that Purlin reads, with their meaning.
-const VARIABLES: [(&str, &str); 18] = [
+const VARIABLES: [(&str, &str); 19] = [
     ("KUBECONFIG", "The kubeconfig files, unless `--kubeconfig` names one."),
     ("NO_COLOR", "If set, the output has no colors."),
     ("RUST_LOG", "The log filter. It takes precedence over `--log-level`."),
@@ -52,6 +52,7 @@ const VARIABLES: [(&str, &str); 18] = [
          `HOME`].",
     ),
     ("TF_VAR_*", "The value of a variable of a Terraform configuration: `TF_VAR_region` for `region`."),
+    ("TF_INPUT", "`0` or `false`: as `--input=false`."),
     ("TF_REATTACH_PROVIDERS", "Providers that their developer has started; see [providers](../providers.md)."),
     ("TF_LOG_SDK", "Passed to providers: the log level of their SDK."),
     ("SSL_CERT_FILE", "Trusted certificates that replace those of the system. Also passed to providers."),
