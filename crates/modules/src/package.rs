@@ -98,7 +98,7 @@ pub fn copy_directory(from: &Path, to: &Path) -> Result<(), ModuleError> {
             } else {
                 Ok(())
             };
-            copied.map_err(|error| ModuleError::file(&target, error))?;
+            copied.map_err(|error| ModuleError::file(&entry.path(), error))?;
         }
     }
     Ok(fetch::inspect(to, RULES)?)

@@ -28,7 +28,8 @@ pub fn run(args: FmtArgs, console: Console) -> anyhow::Result<Exit> {
     let (mut changed, mut failed) = (false, false);
     for file in files {
         match format_file(&file, &args, console) {
-            Ok(is_changed) => changed |= is_changed,
+            Ok(Some(is_changed)) => changed |= is_changed,
+            Ok(None) => failed = true,
             Err(error) => {
                 console.failure(&error);
                 failed = true;
@@ -45,7 +46,7 @@ pub fn run(args: FmtArgs, console: Console) -> anyhow::Result<Exit> {
 fn standard_input(args: &FmtArgs, console: Console) -> anyhow::Result<Exit> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
-    let formatted = formatted("<stdin>", &text)?;
+    let Some(formatted) = formatted("<stdin>", &text, console) else { return Ok(Exit::Problems) };
     if args.check {
         return Ok(if formatted == text { Exit::Success } else { NOT_FORMATTED });
     }
@@ -72,7 +73,7 @@ fn collect(target: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> anyhow::
             continue;
         }
         // A link to a directory above would lead around in a circle.
-        if entry.file_type().map_err(|error| failure(target, &error))?.is_dir() {
+        if entry.file_type().map_err(|error| failure(&path, &error))?.is_dir() {
             if recursive {
                 collect(&path, true, files)?;
             }
@@ -93,13 +94,13 @@ fn failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure { message: format!("{}: {error}", path.display()), hint: None }
 }
 
-/// Formats a file. Returns whether it was not formatted.
-fn format_file(file: &Path, args: &FmtArgs, console: Console) -> anyhow::Result<bool> {
+/// Formats a file. Returns whether it was not formatted; `None` if it has errors, which are printed.
+fn format_file(file: &Path, args: &FmtArgs, console: Console) -> anyhow::Result<Option<bool>> {
     let name = file.display().to_string();
     let text = fs::read_to_string(file).map_err(|error| failure(file, &error))?;
-    let formatted = formatted(&name, &text)?;
+    let Some(formatted) = formatted(&name, &text, console) else { return Ok(None) };
     if formatted == text {
-        return Ok(false);
+        return Ok(Some(false));
     }
     if args.list {
         console.lines(format_args!("{name}\n"))?;
@@ -110,17 +111,22 @@ fn format_file(file: &Path, args: &FmtArgs, console: Console) -> anyhow::Result<
     if args.write && !args.check {
         fs::write(file, formatted).map_err(|error| failure(file, &error))?;
     }
-    Ok(true)
+    Ok(Some(true))
 }
 
-fn formatted(name: &str, text: &str) -> anyhow::Result<String> {
+/// The text in its format. `None` if it has errors, all of which are printed.
+fn formatted(name: &str, text: &str, console: Console) -> Option<String> {
     let source = Source::new(FileId(0), name, text);
-    hcl::format_configuration(source.clone()).map_err(|problems| {
-        let Some(problem) = problems.first() else { return anyhow::anyhow!("{name}: it cannot be read") };
+    let problems = match hcl::format_configuration(source.clone()) {
+        Ok(formatted) => return Some(formatted),
+        Err(problems) => problems,
+    };
+    for problem in problems {
         let line = source.position(problem.range.start).line;
         let message = format!("{name}:{line}: {}: {}", problem.summary, problem.detail.trim_end_matches('.'));
-        Failure { message, hint: problem.hint.clone() }.into()
-    })
+        console.failure(&Failure { message, hint: problem.hint }.into());
+    }
+    None
 }
 
 fn diff(name: &str, before: &str, after: &str) -> String {

@@ -36,10 +36,13 @@ fn standard_input_is_formatted_to_standard_output() {
 #[test]
 fn a_file_with_an_error_stays_as_it_is() {
     let sandbox = Sandbox::new();
-    sandbox.write("files/a.tf", "locals {\n  a = [1 2]\n}\n");
+    sandbox.write("files/a.tf", "locals {\n  a = [1 2]\n  b = [3 4]\n}\n");
     sandbox.write("files/b.tf", LOOSE);
     let ran = sandbox.run(&["fmt", "files"]);
-    assert!(ran.one_error().starts_with("error: files/a.tf:2: Missing item separator: "), "{ran:?}");
+    let errors: Vec<&str> = ran.errors();
+    assert!(errors[0].starts_with("error: files/a.tf:2: Missing item separator: "), "{ran:?}");
+    assert!(errors[1].starts_with("error: files/a.tf:3: Missing item separator: "), "{ran:?}");
+    assert_eq!((ran.code, errors.len()), (Some(1), 2), "{ran:?}");
     assert_eq!(ran.stdout, "files/b.tf\n", "other files are formatted");
     let ran = sandbox.run(&["fmt", "files/none.txt"]);
     assert!(ran.one_error().contains("No such file"), "{ran:?}");
