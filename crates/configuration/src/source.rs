@@ -210,9 +210,12 @@ fn is_host(text: &str) -> bool {
     !["github.com", "bitbucket.org", "gitlab.com"].contains(&text)
         && port.parse::<u16>().is_ok()
         && (name.contains('.') || text.contains(':'))
-        && name
-            .split('.')
-            .all(|label| !label.is_empty() && label.chars().all(|letter| letter.is_alphanumeric() || letter == '-'))
+        && name.split('.').all(is_label)
+}
+
+fn is_label(text: &str) -> bool {
+    let is_inside = |letter: char| letter.is_alphanumeric() || letter == '-';
+    !text.is_empty() && text.chars().all(is_inside) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// Writes a shorthand out: the address with the program or protocol that gets it.
@@ -313,9 +316,18 @@ mod tests {
             assert_eq!(normal(written), expected);
             assert!(matches!(ModuleSource::parse(written), Ok(ModuleSource::Registry(_))), "{written}");
         }
-        for written in
-            ["a/b", "a/b/c/d/e", "a/b/AWS", "-a/b/aws", "a/b./aws", "host/a/b/aws", "gitlab.com/a/b/aws", "x", ""]
-        {
+        for written in [
+            "a/b",
+            "a/b/c/d/e",
+            "a/b/AWS",
+            "-a/b/aws",
+            "a/b./aws",
+            "host/a/b/aws",
+            "gitlab.com/a/b/aws",
+            "---.com/a/b/aws",
+            "x",
+            "",
+        ] {
             let error = ModuleSource::parse(written).unwrap_err();
             assert!(error.detail.ends_with("is not the address of a module"), "{written}: {error:?}");
         }

@@ -209,7 +209,7 @@ impl Loader<'_> {
             self.diagnostics.hinted("Invalid registry module source address", detail, hint, range);
             return Some(VersionConstraint::default());
         }
-        match text.parse() {
+        match VersionConstraint::of_module(text) {
             Ok(version) => Some(version),
             Err(error) => {
                 let detail = format!("{error}.");

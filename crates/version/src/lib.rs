@@ -67,6 +67,26 @@ impl VersionConstraint {
     /// The hint for an invalid constraint.
     pub const HINT: &str = "write it as in Terraform: `3.6.0`, `~> 3.6`, `>= 3.6, < 4.0`";
 
+    /// Reads the constraint of a module. For modules, upstream also accepts versions such as `v1.2.0`.
+    ///
+    /// # Errors
+    /// The condition that is none.
+    pub fn of_module(text: &str) -> Result<Self, InvalidConstraint> {
+        Self::read(text, |version| version.strip_prefix('v').unwrap_or(version))
+    }
+
+    /// `bare` is a version without what may stand before it.
+    fn read(text: &str, bare: fn(&str) -> &str) -> Result<Self, InvalidConstraint> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let conditions = text
+            .split(',')
+            .map(str::trim)
+            .map(|part| condition(part, bare).ok_or_else(|| InvalidConstraint { condition: part.to_owned() }));
+        Ok(Self { conditions: conditions.collect::<Result<_, _>>()? })
+    }
+
     /// Whether a version satisfies all conditions. As in Terraform, a prerelease must be named exactly.
     pub fn allows(&self, version: &Version) -> bool {
         let named = || self.conditions.iter().any(|condition| condition.names(version));
@@ -130,21 +150,14 @@ impl FromStr for VersionConstraint {
     type Err = InvalidConstraint;
 
     fn from_str(text: &str) -> Result<Self, InvalidConstraint> {
-        if text.trim().is_empty() {
-            return Ok(Self::default());
-        }
-        let conditions = text
-            .split(',')
-            .map(str::trim)
-            .map(|part| condition(part).ok_or_else(|| InvalidConstraint { condition: part.to_owned() }));
-        Ok(Self { conditions: conditions.collect::<Result<_, _>>()? })
+        Self::read(text, |version| version)
     }
 }
 
-fn condition(text: &str) -> Option<Condition> {
+fn condition(text: &str, bare: fn(&str) -> &str) -> Option<Condition> {
     let found = Operator::WRITTEN.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)));
     let (operator, version) = found.unwrap_or((Operator::Equal, text));
-    let version = version.trim();
+    let version = bare(version.trim());
     let (numbers, rest) = version.find(['-', '+']).map_or((version, ""), |at| version.split_at(at));
     let written = numbers.split('.').count();
     let whole = match written {
@@ -204,6 +217,14 @@ mod tests {
         ] {
             assert_eq!(allowed(constraint, versions), expected, "{constraint}");
         }
+    }
+
+    #[test]
+    fn a_version_of_a_module_can_begin_with_v() {
+        let exact = VersionConstraint::of_module("v1.2").unwrap();
+        assert_eq!(exact.exact().map(ToString::to_string), Some("1.2.0".to_owned()));
+        assert!(VersionConstraint::of_module(">= v1.0, < v2.0.0").is_ok());
+        assert!(VersionConstraint::of_module("vv1.0").is_err());
     }
 
     #[test]
