@@ -19,7 +19,7 @@ export function createGraph(canvas, on) {
   let index = new Map();
   let placed = null; // { xs, ys, width, height } of the last layout
   let pending = null; // what is shown when its layout is known
-  let ids = ""; // the structure of the last layout
+  let ids = "\n"; // the structure of the last layout: nothing needs none
   let generation = 0;
   let selected = "";
   let isHidden = () => false;
