@@ -39,6 +39,7 @@ pub use marks::{Mark, Marks};
 pub use number::Number;
 pub use path::{Path, Step};
 pub use range::Range;
+pub use set::is_printable;
 pub use strings::{known_prefix, normalize};
 pub use ty::{ObjectType, Type};
 pub use unification::{Unified, unify, unify_unsafe};

@@ -136,7 +136,7 @@ fn add_quoted(text: &str, key: &mut Vec<u8>) {
 
 /// Whether a character is printed without an escape. The standard library shows this only through `escape_debug`, which
 /// also escapes combining characters at the beginning of a string.
-fn is_printable(letter: char) -> bool {
+pub fn is_printable(letter: char) -> bool {
     format!("a{letter}").escape_debug().count() == 2
 }
 

@@ -10,6 +10,7 @@
 
 mod address;
 mod desired;
+mod functions;
 mod moved;
 mod problem;
 mod program;

@@ -9,7 +9,7 @@ use language::Failure;
 use language::functions::{Prepared, Signature};
 use model::Secrets;
 
-use crate::value;
+use crate::{functions, value};
 
 /// The schemas of providers. Answers never change.
 pub trait Schemas: Send + Sync {
@@ -72,10 +72,11 @@ impl configuration::World for World {
     }
 
     fn call(&self, provider: &ProviderSource, function: &str, arguments: &[Value]) -> Option<Result<Value, Failure>> {
-        if provider.is_built_in() {
-            return None;
-        }
-        match self.0.function(provider, function) {
+        let known = match provider.is_built_in() {
+            true => Ok(functions::signature(function)),
+            false => self.0.function(provider, function),
+        };
+        match known {
             Ok(signature) => Some(self.called(provider, function, &signature?, arguments)),
             Err(why) => Some(Err(Failure::new(why))),
         }
@@ -93,7 +94,10 @@ impl World {
         match signature.prepare(name, arguments)? {
             Prepared::Unknown(value) => Ok(value),
             Prepared::Call { arguments: plain, marks } => {
-                let result = self.0.call(provider, name, plain, &secrets(arguments))?;
+                let result = match provider.is_built_in() {
+                    true => functions::call(name, &plain)?,
+                    false => self.0.call(provider, name, plain, &secrets(arguments))?,
+                };
                 Ok(result.with_marks(&marks))
             }
         }

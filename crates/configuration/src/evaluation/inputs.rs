@@ -38,6 +38,14 @@ pub fn values_of_file(name: &str, content: Vec<u8>, sources: &mut Sources) -> (B
 }
 
 impl Input {
+    /// The value, if it does not depend on the type of the variable.
+    pub fn into_value(self) -> Option<Value> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Text(_) => None,
+        }
+    }
+
     pub(crate) fn value(&self, variable: &Variable) -> Result<Value, String> {
         let text = match self {
             Input::Value(value) => return Ok(value.clone()),
