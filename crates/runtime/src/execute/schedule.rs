@@ -39,8 +39,7 @@ pub struct Schedule {
     /// The identities that objects take, by hash, each with the last object whose step has begun to take it. The plans of
     /// separate components know nothing of each other, and each finds the identity free.
     taken: BTreeMap<u64, Address>,
-    /// Ready steps that are delayed, each with the cause, as reported.
-    delayed: BTreeMap<Step, DelayCause>,
+    delays: Delays,
     events: VecDeque<StepEvent>,
     /// Names of objects that are being planned: none of their steps starts.
     paused: BTreeSet<Arc<str>>,
@@ -109,6 +108,10 @@ pub enum StepLimit {
     RecordBytes,
 }
 
+/// Ready steps that are delayed, each with the cause, as reported.
+#[derive(Default)]
+struct Delays(BTreeMap<Step, DelayCause>);
+
 /// Why a ready step does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum DelayCause {
@@ -142,6 +145,20 @@ impl StepQuota for () {
     }
 
     fn started(&mut self) {}
+}
+
+impl Delays {
+    /// The report that a ready step does not start, unless its last report said so: every waiting step is looked at in every
+    /// turn.
+    fn report(&mut self, step: &Step, cause: DelayCause, delay: impl FnOnce() -> Delay) -> Option<StepEvent> {
+        if self.0.get(step) == Some(&cause) {
+            return None;
+        }
+        self.0.insert(step.clone(), cause);
+        let delay = delay();
+        let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+        Some(StepEvent { step: step.clone(), kind: ProgressKind::Delayed(why), written: Written::Nothing })
+    }
 }
 
 fn awaits_taker(other: &Address) -> Delay {
@@ -273,7 +290,7 @@ impl Schedule {
 
     /// The number of steps that a limit delays.
     pub fn delayed_steps(&self, limit: StepLimit) -> usize {
-        self.delayed.values().filter(|cause| **cause == DelayCause::Limit(limit)).count()
+        self.delays.0.values().filter(|cause| **cause == DelayCause::Limit(limit)).count()
     }
 
     pub fn nothing_runs(&self) -> bool {
@@ -380,16 +397,16 @@ impl Schedule {
                 continue;
             }
             let identity = batch.identity(step);
-            if let Some(other) = identity.and_then(|identity| self.taker(identity, &step.address)) {
-                let (step, other) = (step.clone(), other.clone());
-                self.delay(step, DelayCause::Taken(other.clone()), || awaits_taker(&other));
+            if let Some(other) = identity.and_then(|identity| self.taker(identity, &step.address)).cloned() {
+                let cause = DelayCause::Taken(other.clone());
+                self.events.extend(self.delays.report(step, cause, || awaits_taker(&other)));
                 waiting.push_back((id, node));
                 continue;
             }
             let is_limited = batch.is_limited(step, records);
             if is_limited && let Some(limit) = quota.limit(limited) {
-                let step = step.clone();
-                self.delay(step, DelayCause::Limit(limit), || quota.delay(limit, limited));
+                let cause = DelayCause::Limit(limit);
+                self.events.extend(self.delays.report(step, cause, || quota.delay(limit, limited)));
                 limited += 1;
                 waiting.push_back((id, node));
                 continue;
@@ -397,7 +414,7 @@ impl Schedule {
             match permits.try_take(batch.type_name(step), batch.provider(step, records)) {
                 Some(permit) => {
                     self.taken.extend(identity.map(|identity| (identity, step.address.clone())));
-                    self.delayed.remove(step);
+                    self.delays.0.remove(step);
                     if is_limited {
                         quota.started();
                     }
@@ -413,17 +430,6 @@ impl Schedule {
         // Usually only few of a long queue were looked at.
         waiting.into_iter().rev().for_each(|waiting| self.ready.push_front(waiting));
         commands
-    }
-
-    /// Reports that a ready step does not start, unless its last report said so.
-    fn delay(&mut self, step: Step, cause: DelayCause, delay: impl FnOnce() -> Delay) {
-        if self.delayed.get(&step) == Some(&cause) {
-            return;
-        }
-        let delay = delay();
-        let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
-        self.delayed.insert(step.clone(), cause);
-        self.push(step, ProgressKind::Delayed(why));
     }
 
     /// Another object that is about to have an identity: its step runs, or it is replaced and its new object comes later. The
@@ -443,7 +449,7 @@ impl Schedule {
     pub fn cancel_all(&mut self) {
         self.batches.clear();
         self.ready.clear();
-        self.delayed.clear();
+        self.delays.0.clear();
         for running in self.running.values_mut() {
             running.batch = None;
         }
@@ -459,7 +465,7 @@ impl Schedule {
         self.stopped = true;
         self.resume_all();
         let turn_came = std::mem::take(&mut self.ready);
-        self.delayed.clear();
+        self.delays.0.clear();
         let mut skipped: Vec<Step> =
             turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(id)?.step(node).clone())).collect();
         skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
@@ -481,7 +487,7 @@ impl Schedule {
     fn drop_batches(&mut self, scope: &BTreeSet<Address>) {
         if self.batches.drop_of(scope) {
             // A new plan reports the delay of its steps again.
-            self.delayed.retain(|step, _| !scope.contains(&step.address));
+            self.delays.0.retain(|step, _| !scope.contains(&step.address));
             let batches = &self.batches;
             self.ready.retain(|(id, _)| batches.get(*id).is_some());
         }
