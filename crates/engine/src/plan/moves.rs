@@ -220,7 +220,7 @@ struct Search<'a> {
     found: Moves,
     said: &'a BTreeMap<&'a Arc<str>, Entries<'a>>,
     claims: BTreeMap<Address, Vec<Claim>>,
-    /// Instances without an object whose former addresses have no record.
+    /// Instances without an object whose former addresses have no record, which may be a slip.
     without_record: BTreeSet<Address>,
     /// Addresses that Resources of other names claim.
     claimed_by_others: BTreeSet<Address>,

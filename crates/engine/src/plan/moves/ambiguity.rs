@@ -29,9 +29,6 @@ impl Search<'_> {
             };
             let Some(to_destroy) = to_destroy.get(&*instance.type_name) else { continue };
             let named: Vec<&Address> = entries.of(&address.key).map(|entry| &entry.from).collect();
-            if entries.of(&address.key).all(MovedFrom::is_literal) {
-                continue;
-            }
             let exact = entries.of(&address.key).filter(|entry| !entry.is_whole()).map(|entry| &entry.from);
             let meant = exact.into_iter().find_map(|from| Some((from, known.near(address, from, to_destroy)?)));
             if let Some((named, near)) = meant {

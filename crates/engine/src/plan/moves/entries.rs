@@ -75,6 +75,11 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// The entries that got no object, and may be slips.
+    pub fn in_doubt(&self) -> impl Iterator<Item = &'a MovedFrom> {
+        self.all().filter(|entry| !entry.is_literal() && !self.is_fulfilled(entry))
+    }
+
     /// Whether an entry of its own names the address, and not one for the Resource as a whole.
     fn names_instance(&self, old: &Address) -> bool {
         self.all().any(|entry| !entry.is_whole() && entry.from == *old)

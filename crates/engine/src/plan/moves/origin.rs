@@ -82,10 +82,10 @@ impl<'a> Search<'a> {
         }
         // As in Terraform, whose `moved` blocks must not name what is configured. Otherwise it would depend on which of
         // both is planned first whether an object is created here.
-        let mut others = claims.iter().map(|(_, from)| from).filter(|from| *from != address);
-        if let Some(from) = others.clone().find(|from| is_desired(self.config, from)) {
+        let mut others = claims.iter().filter(|(_, from)| from != address);
+        if let Some((_, from)) = others.clone().find(|(_, from)| is_desired(self.config, from)) {
             self.block_until_removed(address, from);
-        } else if others.next().is_some() {
+        } else if others.any(|(entry, _)| !entry.is_literal()) {
             self.without_record.insert(address.clone());
         }
     }

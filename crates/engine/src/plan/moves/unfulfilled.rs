@@ -48,7 +48,7 @@ impl Search<'_> {
                 continue;
             }
             let (named, newcomers) = (self.named_by(resource), self.newcomers(resource));
-            for entry in entries.all().filter(|entry| !entry.is_literal() && !entries.is_fulfilled(entry)) {
+            for entry in entries.in_doubt() {
                 let why = match entry.is_whole() {
                     true => self.check_whole(resource, entry, &named, &newcomers),
                     false => self.check_exact(resource, entry),
@@ -269,10 +269,7 @@ impl Search<'_> {
             if !entries.resource.is_desired() || !self.concerns(entries.resource) {
                 continue;
             }
-            for entry in entries.all().filter(|entry| entry.is_whole() && entry.from.name != **name) {
-                if entry.is_literal() || entries.is_fulfilled(entry) {
-                    continue;
-                }
+            for entry in entries.in_doubt().filter(|entry| entry.is_whole() && entry.from.name != **name) {
                 let (old, field) = (&entry.from.name, entry.field());
                 let message = format!(
                     "`{name}` claims this object, but no object of `{old}` is moved to `{name}` (hint: remove {field} of \
