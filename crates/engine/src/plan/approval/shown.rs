@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::digest::{GENERATED, digest_of, feed, with_unknown};
 use super::noun;
 use crate::plan::published::{lacks_values, restore};
-use api::{ChangeDigest, ChangeProof, PlanSpec, PlanStatus, PlannedChange};
+use api::{ChangeDigest, ChangeProof, PlanSpec, PlanStatus, PlannedChange, RequiredApproval};
 use model::kube_names::{SUFFIX_LENGTH, is_generated_suffix};
 use model::text::hex;
 use model::{Action, Address, ChangeCause, Path, Value};
@@ -80,8 +80,7 @@ pub fn coverage(spec: &PlanSpec, status: &PlanStatus) -> Result<Coverage, Mismat
     if !is_consistent(spec, status) {
         return Err(Mismatch::List);
     }
-    let listed = status.approvals.iter().flat_map(|approval| &approval.changes).chain(&spec.changes);
-    let covered: BTreeMap<&Address, &ChangeDigest> = listed.map(|change| (&change.address, change)).collect();
+    let covered = covered(spec, &status.approvals);
     let mut shown = BTreeSet::new();
     let (mut not_covered, mut annotated) = (Vec::new(), Vec::new());
     for change in &status.changes {
@@ -114,6 +113,12 @@ pub fn coverage(spec: &PlanSpec, status: &PlanStatus) -> Result<Coverage, Mismat
     })
 }
 
+/// The changes that the digests of a Plan cover, as far as it lists them.
+fn covered<'a>(spec: &'a PlanSpec, approvals: &'a [RequiredApproval]) -> BTreeMap<&'a Address, &'a ChangeDigest> {
+    let listed = approvals.iter().flat_map(|approval| &approval.changes).chain(&spec.changes);
+    listed.map(|change| (&change.address, change)).collect()
+}
+
 /// The first names, and how many more there are.
 fn listed(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.collect();
@@ -138,11 +143,10 @@ pub fn provable(spec: &PlanSpec, mut status: PlanStatus) -> Result<(PlanStatus, 
     if coverage.unlisted {
         status.changes.clear();
     }
-    let listed = status.approvals.iter().flat_map(|approval| &approval.changes).chain(&spec.changes);
-    let unknown: BTreeMap<&Address, &Vec<Path>> =
-        listed.map(|change| (&change.address, &change.unknown_paths)).collect();
+    let covered = covered(spec, &status.approvals);
     for change in status.changes.iter_mut().filter(|change| change.deposed_key.is_none()) {
-        change.unknown_paths.extend(unknown.get(&change.address).into_iter().copied().flatten().cloned());
+        let unknown = covered.get(&change.address).map(|known| &known.unknown_paths);
+        change.unknown_paths.extend(unknown.into_iter().flatten().cloned());
     }
     Ok((status, coverage))
 }
