@@ -5,33 +5,53 @@ use cty::{Data, Type, Value};
 use language::Failure;
 use language::functions::{Signature, TypedParameter};
 
-/// What a function takes and returns. `None` if there is none of this name.
-pub fn signature(name: &str) -> Option<Signature> {
-    let (parameter, ty, result) = match name {
-        "decode_tfvars" => ("content", Type::String, Type::Dynamic),
-        "encode_tfvars" => ("input", Type::Dynamic, Type::String),
-        "encode_expr" => ("expr", Type::Dynamic, Type::String),
-        _ => return None,
-    };
-    let parameter = TypedParameter { name: parameter.to_owned(), ty, null: false, unknown: false };
-    Some(Signature { parameters: vec![parameter], variadic: None, result })
+/// A function of one argument, which is known and not null.
+pub struct Function {
+    parameter: &'static str,
+    takes: Type,
+    gives: Type,
+    run: fn(&Value) -> Result<Value, Failure>,
 }
 
-/// Calls a function with arguments that its signature has prepared.
-///
-/// # Errors
-/// If the function refuses its argument.
-pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Failure> {
-    let [argument] = arguments else { return Err(Failure::new(format!("{name} takes 1 argument"))) };
-    match name {
-        "decode_tfvars" => decode_tfvars(argument.as_str().unwrap_or_default()),
-        "encode_tfvars" => encode_tfvars(argument),
-        _ => Ok(Value::string(&hcl::format(&expression(argument)))),
+impl Function {
+    /// `None` if there is none of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "decode_tfvars" => {
+                Some(Self { parameter: "content", takes: Type::String, gives: Type::Dynamic, run: decode_tfvars })
+            }
+            "encode_tfvars" => {
+                Some(Self { parameter: "input", takes: Type::Dynamic, gives: Type::String, run: encode_tfvars })
+            }
+            "encode_expr" => Some(Self {
+                parameter: "expr",
+                takes: Type::Dynamic,
+                gives: Type::String,
+                run: |value| Ok(Value::string(&hcl::format(&expression(value)))),
+            }),
+            _ => None,
+        }
+    }
+
+    /// What it takes and returns.
+    pub fn signature(&self) -> Signature {
+        let (name, ty) = (self.parameter.to_owned(), self.takes.clone());
+        let parameter = TypedParameter { name, ty, null: false, unknown: false };
+        Signature { parameters: vec![parameter], variadic: None, result: self.gives.clone() }
+    }
+
+    /// Calls it with arguments that its signature has prepared.
+    ///
+    /// # Errors
+    /// If it refuses its argument.
+    pub fn call(&self, arguments: &[Value]) -> Result<Value, Failure> {
+        (self.run)(&arguments[0])
     }
 }
 
-fn decode_tfvars(content: &str) -> Result<Value, Failure> {
+fn decode_tfvars(content: &Value) -> Result<Value, Failure> {
     let mut sources = Sources::default();
+    let content = content.as_str().unwrap_or_default();
     let (values, problems) = values_of_file("content", content.into(), &mut sources);
     if let Some(first) = problems.errors.first() {
         let line = sources.get(first.range.file).map_or(1, |source| source.position(first.range.start).line);
@@ -97,6 +117,10 @@ mod tests {
     use super::*;
     use expect_test::expect;
 
+    fn call(name: &str, argument: Value) -> Result<Value, Failure> {
+        Function::named(name).unwrap().call(&[argument])
+    }
+
     /// The texts are those of OpenTofu 1.12.6 for the same values.
     #[test]
     fn values_are_written_as_by_upstream() {
@@ -111,7 +135,7 @@ mod tests {
             ("none", Value::null(Type::Dynamic)),
             ("set", Value::set(Type::String, [Value::string("b"), Value::string("a")])),
         ]);
-        let written = call("encode_expr", std::slice::from_ref(&value)).unwrap();
+        let written = call("encode_expr", value.clone()).unwrap();
         expect![[r#"
             {
               a-b   = 1000000000000000000000000000000
@@ -130,19 +154,19 @@ mod tests {
               set  = ["a", "b"]
             }"#]]
         .assert_eq(written.as_str().unwrap());
-        let written = call("encode_tfvars", &[value]).unwrap();
-        let read = call("decode_tfvars", &[written]).unwrap();
+        let written = call("encode_tfvars", value).unwrap();
+        let read = call("decode_tfvars", written).unwrap();
         assert_eq!(read.get("longer_name").and_then(Value::as_str), Some("a\"b\n\t${x} %{y} é \u{1}\u{200b}𝄞"));
         assert_eq!(read.as_entries().unwrap().len(), 8);
     }
 
     #[test]
     fn what_is_no_file_of_variables_is_refused() {
-        let refused = |name: &str, value: Value| call(name, &[value]).unwrap_err().message;
+        let refused = |name: &str, value: Value| call(name, value).unwrap_err().message;
         assert_eq!(refused("encode_tfvars", Value::string("x")), "it must be an object");
         assert_eq!(refused("encode_tfvars", Value::object([("7*7", Value::TRUE)])), "the key \"7*7\" is no identifier");
         let message = refused("decode_tfvars", Value::string("a = 1\nb {}\n"));
         assert!(message.starts_with("line 2: "), "{message}");
-        assert!(call("decode_tfvars", &[Value::string("")]).unwrap().as_entries().unwrap().is_empty());
+        assert!(call("decode_tfvars", Value::string("")).unwrap().as_entries().unwrap().is_empty());
     }
 }

@@ -9,7 +9,8 @@ use language::Failure;
 use language::functions::{Prepared, Signature};
 use model::Secrets;
 
-use crate::{functions, value};
+use crate::functions::Function;
+use crate::value;
 
 /// The schemas of providers. Answers never change.
 pub trait Schemas: Send + Sync {
@@ -72,35 +73,29 @@ impl configuration::World for World {
     }
 
     fn call(&self, provider: &ProviderSource, function: &str, arguments: &[Value]) -> Option<Result<Value, Failure>> {
-        let known = match provider.is_built_in() {
-            true => Ok(functions::signature(function)),
-            false => self.0.function(provider, function),
-        };
-        match known {
-            Ok(signature) => Some(self.called(provider, function, &signature?, arguments)),
-            Err(why) => Some(Err(Failure::new(why))),
+        if provider.is_built_in() {
+            let built_in = Function::named(function)?;
+            return Some(called(function, &built_in.signature(), arguments, |plain| built_in.call(&plain)));
         }
+        let signature = match self.0.function(provider, function) {
+            Ok(signature) => signature?,
+            Err(why) => return Some(Err(Failure::new(why))),
+        };
+        let call = |plain| self.0.call(provider, function, plain, &secrets(arguments));
+        Some(called(function, &signature, arguments, call))
     }
 }
 
-impl World {
-    fn called(
-        &self,
-        provider: &ProviderSource,
-        name: &str,
-        signature: &Signature,
-        arguments: &[Value],
-    ) -> Result<Value, Failure> {
-        match signature.prepare(name, arguments)? {
-            Prepared::Unknown(value) => Ok(value),
-            Prepared::Call { arguments: plain, marks } => {
-                let result = match provider.is_built_in() {
-                    true => functions::call(name, &plain)?,
-                    false => self.0.call(provider, name, plain, &secrets(arguments))?,
-                };
-                Ok(result.with_marks(&marks))
-            }
-        }
+/// Calls a function with the arguments in the form that its signature asks for.
+fn called(
+    name: &str,
+    signature: &Signature,
+    arguments: &[Value],
+    call: impl FnOnce(Vec<Value>) -> Result<Value, Failure>,
+) -> Result<Value, Failure> {
+    match signature.prepare(name, arguments)? {
+        Prepared::Unknown(value) => Ok(value),
+        Prepared::Call { arguments: plain, marks } => Ok(call(plain)?.with_marks(&marks)),
     }
 }
 
