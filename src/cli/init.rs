@@ -4,7 +4,6 @@ pub mod providers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use configuration::module::Variable;
 use configuration::{Input, Tree};
@@ -97,16 +96,20 @@ struct Question {
     sensitive: bool,
 }
 
-fn questions(loaded: &Loaded) -> Vec<Question> {
-    let variables = loaded.tree.root().variables.iter();
-    let missing =
-        variables.filter(|(name, variable)| variable.default.is_none() && !loaded.variables.contains_key(&***name));
-    let question = |(name, variable): (&Arc<str>, &Variable)| {
+impl Question {
+    fn about(name: &str, variable: &Variable) -> Self {
         let description = variable.description.as_deref().map(|text| format!("  {text}\n")).unwrap_or_default();
         let prompt = format!("var.{name}\n{description}  Enter a value: ");
-        Question { name: name.to_string(), prompt, sensitive: variable.sensitive }
-    };
-    missing.map(question).collect()
+        Self { name: name.to_owned(), prompt, sensitive: variable.sensitive }
+    }
+}
+
+fn questions(loaded: &Loaded) -> Vec<Question> {
+    let variables = loaded.tree.root().variables.iter();
+    variables
+        .filter(|(name, variable)| variable.default.is_none() && !loaded.variables.contains_key(&***name))
+        .map(|(name, variable)| Question::about(name, variable))
+        .collect()
 }
 
 /// Asks for values, until the input ends: a variable that still has none is an error then.

@@ -187,6 +187,15 @@ impl Files {
         }
     }
 
+    /// With the Terraform configuration of the working directory, if no source is named.
+    #[must_use]
+    pub fn or_here(mut self) -> Self {
+        if self.sources.is_empty() && root_module::is_in(Path::new(".")) {
+            self.sources.push(PathBuf::from("."));
+        }
+        self
+    }
+
     /// The directory of the Terraform configuration.
     pub fn root_module(&self) -> Option<&Path> {
         self.sources.iter().map(PathBuf::as_path).find(|source| root_module::is_in(source))

@@ -1,17 +1,16 @@
 //! `purlin console`: evaluates expressions with the values of a Terraform configuration.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use crate::cli::args::ConsoleArgs;
 use crate::cli::expression_value::shown;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::PlanParameters;
+use crate::cli::local;
 use crate::cli::options::{Files, Planning};
 use crate::cli::output::Console;
 use crate::cli::outputs::RecordedScope;
 use crate::cli::view::View;
-use crate::cli::{local, root_module};
 use model::Source;
 use runtime::execute::Limits;
 
@@ -19,10 +18,7 @@ const HELP: &str =
     "Enter an expression to see its value, such as `var.name` or `length(\"text\")`. `exit` or Ctrl-D ends.\n";
 
 pub async fn run(args: ConsoleArgs, console: Console) -> anyhow::Result<Exit> {
-    let mut files = Files::new(args.files, None);
-    if files.sources.is_empty() && root_module::is_in(Path::new(".")) {
-        files.sources.push(PathBuf::from("."));
-    }
+    let files = Files::new(args.files, None).or_here();
     files.require_sources("console")?;
     let View { engine, inputs } = local::inspect(&files, Limits::default(), console).await?;
     // Data sources are not recorded. A plan reads them, and finds the instances of all blocks.

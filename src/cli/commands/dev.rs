@@ -3,17 +3,17 @@
 use crate::cli::args::DevArgs;
 use crate::cli::dev::DevSession;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::local;
 use crate::cli::options::{Planning, Target};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
-use crate::cli::{local, root_module};
 
 /// Runs until a signal is received.
 pub async fn run(args: DevArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::refreshing(&args.refreshing);
     let files = Target::from_args(args.target).files_only("dev")?.pruning(args.pruning.prune);
     files.require_sources("dev")?;
-    if files.sources.iter().any(|source| root_module::is_in(source)) {
+    if files.root_module().is_some() {
         let hint = "use `purlin apply` after each change";
         return Err(Failure::hinted("`purlin dev` cannot run Terraform configurations yet", hint));
     }

@@ -1,7 +1,5 @@
 //! `purlin validate`: checks manifests and configurations of Terraform without records, a cluster or credentials.
 
-use std::path::{Path, PathBuf};
-
 use crate::cli::args::{Format, ValidateArgs};
 use crate::cli::failure::Exit;
 use crate::cli::json::{Diagnostics, FORMAT_VERSION};
@@ -16,10 +14,7 @@ use runtime::execute::Limits;
 
 /// With `-o json`, the diagnostics are printed to standard output, because they are the result.
 pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {
-    let mut files = Files::new(args.files, None);
-    if files.sources.is_empty() && root_module::is_in(Path::new(".")) {
-        files.sources.push(PathBuf::from("."));
-    }
+    let mut files = Files::new(args.files, None).or_here();
     files.require_sources("validate")?;
     let (roots, sources): (Vec<_>, Vec<_>) = files.sources.into_iter().partition(|path| root_module::is_in(path));
     files.sources = sources;
