@@ -3,7 +3,7 @@
 //! Each item keeps what it has read. When the value of an object changes, what was computed from it is forgotten, and computed
 //! again when it is asked for. So one evaluation serves all plans and steps, and only what a change concerns is computed.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use cty::{Type, Value};
@@ -149,20 +149,8 @@ impl Evaluation {
         if self.settings.effects.is_none() || self.acts.replace(true) {
             return;
         }
-        let values: Vec<Item> = self
-            .values
-            .borrow()
-            .iter()
-            .filter(|(_, computed)| !computed.value.is_wholly_known())
-            .map(|(item, _)| item.clone())
-            .collect();
-        let objects: Vec<Item> = self
-            .objects
-            .borrow()
-            .iter()
-            .filter(|(_, object)| !object.config.is_wholly_known())
-            .map(|(item, _)| item.clone())
-            .collect();
+        let values = unknown_items(&self.values.borrow(), |computed| &computed.value);
+        let objects = unknown_items(&self.objects.borrow(), |object| &object.config);
         for item in values.into_iter().chain(objects) {
             self.remove(&item);
             self.forget(Stop::Item(item));
@@ -427,4 +415,9 @@ impl Evaluation {
             _ => self.values.borrow_mut().remove(item).is_some(),
         }
     }
+}
+
+/// The items whose value is not wholly known.
+fn unknown_items<T>(known: &HashMap<Item, T>, value: impl Fn(&T) -> &Value) -> Vec<Item> {
+    known.iter().filter(|(_, found)| !value(found).is_wholly_known()).map(|(item, _)| item.clone()).collect()
 }

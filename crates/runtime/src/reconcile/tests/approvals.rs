@@ -613,12 +613,18 @@ async fn the_plan_of_a_resource_that_was_never_planned_ends_with_it() {
     assert_eq!(bench.state(&name), Some(ApprovalState::Superseded));
 }
 
-#[tokio::test]
-async fn a_plan_whose_changes_are_not_listed_approves_them_by_its_digest() {
+/// An update that waits, and its Plan, which has a digest and does not list the changes.
+async fn with_held_update_by_digest() -> (Bench, String) {
     let (mut bench, name) = with_held_update().await;
     let mut plan = bench.open_plan(&name).clone();
     plan.status.approvals[0].changes.clear();
     bench.deliver(&name, plan);
+    (bench, name)
+}
+
+#[tokio::test]
+async fn a_plan_whose_changes_are_not_listed_approves_them_by_its_digest() {
+    let (mut bench, name) = with_held_update_by_digest().await;
     bench.run_for(5).await;
     assert_eq!(bench.state(&name), Some(ApprovalState::Waiting));
     assert!(bench.plans[&name].status.approvals[0].changes.is_empty(), "the list is not written again and again");
@@ -629,10 +635,7 @@ async fn a_plan_whose_changes_are_not_listed_approves_them_by_its_digest() {
 
 #[tokio::test]
 async fn an_approval_that_lists_no_changes_does_not_cover_others() {
-    let (mut bench, name) = with_held_update().await;
-    let mut plan = bench.open_plan(&name).clone();
-    plan.status.approvals[0].changes.clear();
-    bench.deliver(&name, plan);
+    let (mut bench, name) = with_held_update_by_digest().await;
     bench.observe(guarded("a", 3, &["Update"]), 3);
     bench.run_for(5).await;
     bench.approve_offers().await;
