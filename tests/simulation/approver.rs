@@ -193,9 +193,11 @@ impl Approver {
         })
     }
 
+    /// The Plans on which a user can decide: `purlin approve` and the page refuse one that does not show its changes.
     pub(crate) fn undecided(&self) -> Vec<Value> {
         let decided = |plan: &Value| ["approved", "rejected"].iter().any(|field| plan["spec"][*field] == json!(true));
-        self.open().into_iter().filter(|plan| !decided(plan)).collect()
+        let is_shown = |plan: &Value| !plan["status"]["result"].is_null();
+        self.open().into_iter().filter(|plan| is_shown(plan) && !decided(plan)).collect()
     }
 
     /// The request path of a Plan.
@@ -288,7 +290,7 @@ fn shows_all(plan: &Value) -> bool {
         let same = |one: &Value| one["address"] == change["address"] && one["deposedKey"].is_null();
         change["action"] == "Destroy" || shown.iter().any(same)
     };
-    covered(plan).iter().all(is_shown)
+    !plan["status"]["result"].is_null() && covered(plan).iter().all(is_shown)
 }
 
 /// The path of the Plans in the namespace of a Plan.

@@ -152,7 +152,7 @@ pub(super) fn healed_claim(
     };
     let own = kubectl.records(name);
     let size = if is_family(name) { keys(&resource["spec"]).len() } else { 1 };
-    let is_complete = size <= own.len();
+    let is_complete = !own.is_empty() && size <= own.len();
     let can_move = |claimed: Address| {
         let came_from_there = |record: &Record| record.moved_from.iter().any(|from| from.name == claimed.name);
         own.iter().all(came_from_there)

@@ -46,6 +46,8 @@ pub struct ApprovalTracker {
     missing: BTreeSet<Arc<str>>,
     /// Writes of Plans that run, or that failed and are tried again: by digest if the Plan is created, else by name.
     writes: BTreeMap<Arc<str>, PendingWrite>,
+    /// The Plans of which it is not known yet what they are about. They get a status when everything is planned.
+    unknown: BTreeSet<Arc<str>>,
     /// When approvals end, by Plan.
     expiries: BTreeMap<Arc<str>, Timestamp>,
 }
@@ -236,6 +238,9 @@ impl Reconciler {
         let expired = self.approvals.expiries.iter().filter(|(_, at)| **at <= now.wall).map(|(name, _)| name);
         let plans = self.index.approvals_mut();
         expired.for_each(|name| plans.touch(name));
+        if !self.planning.has_unplanned() {
+            std::mem::take(&mut self.approvals.unknown).iter().for_each(|name| plans.touch(name));
+        }
         let mut next = None;
         for name in plans.take_touched() {
             let Some(plan) = self.index.approvals().get(&name).cloned() else {
@@ -287,6 +292,10 @@ impl Reconciler {
         let due = self.approvals.writable_at(name, self.now.time)?;
         // After a restart, whether its changes are still planned is unknown until they are planned again.
         if plan.names().any(|name| self.index.instance(name).is_some() && self.resources.get(name).is_none()) {
+            return None;
+        }
+        if self.is_unknown(plan) {
+            self.approvals.unknown.insert(Arc::clone(name));
             return None;
         }
         if due <= self.now.time {

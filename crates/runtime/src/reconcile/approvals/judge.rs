@@ -61,6 +61,12 @@ impl Reconciler {
         PlanStatus { approvals: vec![due], decided_at, decided_by, ..computed }
     }
 
+    /// Whether a Plan of Purlin does not say what it is about, and that can still turn out: another replica may have created
+    /// it for changes that this one has not planned yet.
+    pub(super) fn is_unknown(&self, plan: &ApprovalPlan) -> bool {
+        plan.is_own && plan.changes().is_empty() && self.planning.has_unplanned() && self.due(plan).is_none()
+    }
+
     /// The changes of a Plan, as soon as one of them is due.
     fn due(&self, plan: &ApprovalPlan) -> Option<RequiredApproval> {
         let components = &self.approvals.components;
@@ -135,10 +141,6 @@ impl Reconciler {
     /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until
     /// then, the objects that depend on that object are planned without its change.
     fn is_undecided(&self, changes: &[ChangeDigest]) -> bool {
-        // A new Plan does not say yet what it is about: that can be anything.
-        if changes.is_empty() && self.planning.has_unplanned() {
-            return true;
-        }
         let connected = self.index.component(changes.iter().map(|change| Arc::clone(&change.address.name)));
         connected.iter().any(|name| self.planning.is_unplanned(name) || self.has_interrupted_operation(name))
     }

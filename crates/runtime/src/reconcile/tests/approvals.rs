@@ -286,6 +286,30 @@ async fn changes_are_approved_before_they_are_due() {
     }
 }
 
+/// Another replica has created the Plan, and was stopped before it could say what the Plan is about: until everything is
+/// planned, nobody knows whether it still waits.
+#[tokio::test]
+async fn a_plan_that_shows_nothing_gets_no_status_before_everything_is_planned() {
+    for is_deleted in [false, true] {
+        let mut bench = Bench::new();
+        bench.observe(guarded("a", 1, &["Create"]), 1);
+        let id = PlanId { uid: "u".into(), ..PlanId::default() };
+        let digest = "0".repeat(64).into();
+        let created = ApprovalPlan { id, is_own: true, digest, valid: APPROVAL_VALID, ..ApprovalPlan::default() };
+        bench.deliver("of-another-replica", created);
+        bench.react(Signal::Started);
+        let planned = bench.compute_due_plan().await;
+        if is_deleted {
+            bench.reconciler.observe(Event::ResourceDeleted("a".into()));
+        }
+        bench.react(Signal::Wake);
+        assert!(!bench.pending.iter().any(|command| matches!(command, Command::WriteApproval(_))), "{:?}", bench.pending);
+        bench.react(Signal::Planned(Box::new(planned)));
+        bench.run_for(5).await;
+        assert_eq!(bench.state("of-another-replica"), Some(ApprovalState::Superseded), "{is_deleted}");
+    }
+}
+
 #[tokio::test]
 async fn a_failed_change_keeps_its_approval() {
     let (mut bench, name) = with_held_update().await;
