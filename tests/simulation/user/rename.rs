@@ -112,7 +112,8 @@ impl Rename {
     fn leave(&self, user: &mut User, kubectl: &mut dyn Kubectl, judge: &Judge) {
         let name = &*self.from.name;
         let InstanceKey::Index(count) = self.from.key else { return delete(kubectl, judge, name) };
-        if let Some(old) = kubectl.get(name) {
+        // The instances may have other keys by now.
+        if let Some(old) = kubectl.get(name).filter(|old| old["spec"]["forEach"].is_null()) {
             let mut spec = old["spec"].clone();
             spec["count"] = json!(count);
             user.apply(kubectl, judge, name, &spec, &claim_of(&old));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::is_desired;
 use crate::load::{Config, Instance, MovedFrom};
-use model::{Address, InstanceKey, Recorded, in_family};
+use model::{Address, InstanceKey, Record, Recorded, in_family};
 
 /// The former addresses of the objects of one Resource.
 pub struct Entries<'a> {
@@ -14,10 +14,17 @@ pub struct Entries<'a> {
     without_key: Vec<&'a MovedFrom>,
     /// The addresses from which a certain instance gets its object.
     pub exact: BTreeSet<&'a Address>,
-    /// The addresses from which recorded objects of the Resource came.
-    pub came: BTreeSet<&'a Address>,
+    /// The recorded objects of the Resource that came from an address.
+    came: BTreeMap<&'a Address, Vec<Arrival<'a>>>,
     /// The addresses whose objects went where the entry says, and came back.
     returned: BTreeSet<&'a Address>,
+}
+
+/// A recorded object that came from another address.
+struct Arrival<'a> {
+    record: &'a Record,
+    /// Whether it is configured where it is.
+    is_desired: bool,
 }
 
 /// The entries of all Resources that have any, by name.
@@ -45,8 +52,13 @@ impl<'a> Entries<'a> {
                 returned.insert(&entry.from);
             }
         }
-        let instances = in_family(recorded, &resource.address.name);
-        let came = instances.flat_map(|(_, stored)| &stored.record.moved_from).collect();
+        let mut came: BTreeMap<&Address, Vec<Arrival<'_>>> = BTreeMap::new();
+        for (address, stored) in in_family(recorded, &resource.address.name) {
+            for from in &stored.record.moved_from {
+                let arrival = Arrival { record: &stored.record, is_desired: is_desired(config, address) };
+                came.entry(from).or_default().push(arrival);
+            }
+        }
         Self { resource, of_key, without_key, exact, came, returned }
     }
 
@@ -67,12 +79,18 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// Whether an object of this Resource came from there, so that an object there now is unrelated, or has come back.
+    /// Whether an object came from there to where the entry says, so that an object there now is unrelated, or has come back.
+    /// One that went elsewhere by an earlier entry, and is not wanted there any more, fulfils none.
     pub fn is_fulfilled(&self, entry: &MovedFrom) -> bool {
-        match entry.is_whole() {
-            true => self.came.iter().any(|old| old.name == entry.from.name && !self.names_instance(old)),
-            false => self.came.contains(&entry.from) || self.returned.contains(&entry.from),
+        if entry.is_whole() {
+            return self.came.keys().any(|old| old.name == entry.from.name && !self.names_instance(old));
         }
+        let arrived = self.came.get(&entry.from).into_iter().flatten();
+        let mut arrived = arrived.filter(|arrival| match &entry.to {
+            Some(key) => arrival.has_been_at(&entry.from, key),
+            None => arrival.is_desired,
+        });
+        arrived.next().is_some() || self.returned.contains(&entry.from)
     }
 
     /// The entries that got no object, and may be slips.
@@ -90,5 +108,14 @@ impl<'a> Entries<'a> {
         let exact = self.all().find(|entry| entry.from == *from);
         let entry = exact.or_else(|| self.all().find(|entry| entry.from.name == from.name));
         entry.map(MovedFrom::field).unwrap_or_default()
+    }
+}
+
+impl Arrival<'_> {
+    /// Whether it is at this key of its Resource, or was after it had left an address.
+    fn has_been_at(&self, left: &Address, key: &InstanceKey) -> bool {
+        let since = self.record.moved_from.iter().skip_while(|former| *former != left).skip(1);
+        let mut places = since.chain([&self.record.address]);
+        places.any(|place| place.name == self.record.address.name && place.key == *key)
     }
 }

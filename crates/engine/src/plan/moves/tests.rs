@@ -354,3 +354,26 @@ fn a_hint_does_not_let_go_of_an_object_that_is_claimed_in_turn() {
     let message = &found.blocked[&Address::single("a")].message;
     assert!(message.contains("`purlin state mv b c` first") && !message.contains("state rm"), "{message}");
 }
+
+/// The keys were changed, reverted, and changed to others: the first object is at a key that is not wanted any more, and
+/// another one is at the index again.
+#[test]
+fn an_object_that_went_to_another_key_fulfils_no_entry() {
+    let moves = |moved: &str| {
+        let mut records = recorded(&[("a[0]", &[]), ("a[\"k1\"]", &[])]);
+        let first = records.get_mut(&"a[\"k1\"]".parse().unwrap()).unwrap();
+        Arc::make_mut(&mut first.record).moved_from = vec!["a[0]".parse().unwrap()];
+        let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: a}\n";
+        let spec = format!("{head}spec: {{type: thing, forEach: [k2], moved: [{moved}]}}\n");
+        let config = read_strings(&[("f.yaml", &spec)]).config;
+        let found = find(&config, &records, &PlanOptions::default(), &Takeovers::new());
+        let moves = found.moves.iter().map(|found| format!("{} to {}", found.from, found.to));
+        moves.chain(found.blocked.iter().map(|(at, held)| format!("{at}: {}", held.message))).collect::<Vec<_>>()
+    };
+    for entry in ["{from: \"a[0]\", to: '[\"k2\"]'}", "{from: \"a[0]\"}"] {
+        assert_eq!(moves(entry), ["a[0] to a[\"k2\"]"], "{entry}");
+    }
+    let chain = "{from: \"a[0]\", to: '[\"k1\"]'}, {from: 'a[\"k1\"]', to: '[\"k2\"]'}";
+    let kept = moves(chain);
+    assert_eq!(kept.iter().filter(|line| line.contains("so nothing is moved or destroyed")).count(), 3, "{kept:?}");
+}

@@ -67,3 +67,32 @@ async fn an_object_that_is_claimed_while_its_destroy_waits_is_moved() {
     }
     bench.run_until("the move", Bench::is_moved).await;
 }
+
+/// A family by index that is now one by key. `keys`: those of the object that was at the index.
+fn keyed() -> serde_json::Value {
+    let mut manifest = with(thing("f", 1), "spec.forEach", serde_json::json!(["k"]));
+    manifest["spec"]["moved"] = serde_json::json!([{ "from": "f[0]", "to": "[\"k\"]" }]);
+    manifest
+}
+
+/// A plan knows nothing of an instance of which there was no record when it began. The step that creates it may have begun
+/// since.
+#[tokio::test(start_paused = true)]
+async fn an_instance_whose_create_begins_while_its_move_is_planned_is_moved_afterwards() {
+    let mut bench = Bench::new();
+    bench.observe(with(thing("f", 1), "spec.count", 1), 1);
+    bench.react(Signal::Started);
+    let first = bench.compute_due_plan().await;
+    bench.observe(keyed(), 2);
+    bench.react(Signal::Wake);
+    // The same turn starts the create and requests the next plan.
+    bench.react(Signal::Planned(Box::new(first)));
+    let at = bench.pending.iter().position(|command| matches!(command, Command::Plan(_)));
+    let Some(Command::Plan(request)) = at.map(|at| bench.pending.remove(at)) else { panic!("{:?}", bench.log) };
+    let second = bench.plan(*request).await;
+    bench.run_until("the create", |bench| bench.value("f[0]").is_some()).await;
+    bench.react(Signal::Planned(Box::new(second)));
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.recorded(), ["f[\"k\"]"]);
+    assert_eq!(bench.count(" create "), 1, "{:?}", bench.log);
+}
