@@ -1,6 +1,6 @@
 //! Installation of providers from a registry and mirrors on loopback, with valid and invalid responses.
 
-mod origins;
+pub(crate) mod origins;
 pub(crate) mod site;
 
 use std::fs;

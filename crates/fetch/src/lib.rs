@@ -7,6 +7,7 @@ mod archive;
 mod credentials;
 mod error;
 mod http;
+pub mod oci;
 mod services;
 
 pub use archive::{ArchiveFormat, Compression, Links, UnpackRules, inspect, measure, unpack};

@@ -103,7 +103,11 @@ impl Installer {
         let mut run = Run {
             installer: self,
             registries: Registries::new(&self.http, &self.options.credentials),
-            fetcher: Fetcher { http: &self.http, git: Git { launcher: self.options.launcher.clone() } },
+            fetcher: Fetcher {
+                http: &self.http,
+                credentials: &self.options.credentials,
+                git: Git { launcher: self.options.launcher.clone() },
+            },
             progress,
             packages: BTreeMap::new(),
             known,

@@ -4,12 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use fetch::{Http, Links, UnpackRules};
+use fetch::{Credentials, Http, Links, UnpackRules};
 use reqwest::Url;
 
 use crate::archive;
 use crate::error::ModuleError;
 use crate::git::Git;
+use crate::oci;
 
 /// The largest repositories of modules have some thousand files.
 pub const RULES: UnpackRules = UnpackRules { bytes: 2 << 30, entries: 100_000, links: Links::Inside };
@@ -18,6 +19,7 @@ pub const RULES: UnpackRules = UnpackRules { bytes: 2 << 30, entries: 100_000, l
 #[derive(Debug)]
 pub struct Fetcher<'a> {
     pub http: &'a Http,
+    pub credentials: &'a Credentials,
     pub git: Git,
 }
 
@@ -33,6 +35,7 @@ impl Fetcher<'_> {
         match (forced, url.scheme()) {
             (Some("git"), _) => self.git.clone(&url, into).await?,
             (Some("http" | "https") | None, "http" | "https") => archive::fetch(self, url, into).await?,
+            (Some("oci") | None, "oci") => oci::fetch(self.http, self.credentials, &url, into).await?,
             (Some("file") | None, "file") => {
                 let query = archive::Query::take(&mut url)?;
                 let path = url.to_file_path().map_err(|()| ModuleError::new(format!("`{address}` is not a path")))?;
@@ -106,7 +109,6 @@ pub fn copy_directory(from: &Path, to: &Path) -> Result<(), ModuleError> {
 
 fn unsupported(kind: &str) -> ModuleError {
     let hint = match kind {
-        "oci" => "publish the package as an archive, or in a Git repository",
         "s3" | "gcs" => "use the HTTPS address of the archive, or a Git repository",
         "hg" => "use a Git repository",
         _ => "write `git::` before the address of a Git repository",

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use super::sandbox::{CommandResult, Sandbox};
+use crate::installing::origins::sha256;
 use crate::installing::site::{Answer, Site};
 
 /// A sandbox and a server that it trusts.
@@ -194,6 +195,39 @@ module \"registry\" {{\n  source  = \"{host}/acme/network/aws\"\n  version = \"~
     assert_eq!(again.matches("Downloading").count(), 1, "{again}");
 }
 
+/// A module as `oras push` publishes it. The registry gives its content only with a token, which anybody gets.
+#[test]
+fn a_module_of_an_oci_registry_is_installed_by_its_tag_or_digest() {
+    let bench = Bench::new();
+    let package = zip(&[("main.tf", ""), ("inner/main.tf", "locals {}\n")]);
+    let blob = format!("sha256:{}", sha256(&package));
+    let layer = json!({ "mediaType": "archive/zip", "digest": blob, "size": package.len() });
+    let kind = "application/vnd.opentofu.modulepkg";
+    let manifest = json!({ "schemaVersion": 2, "artifactType": kind, "layers": [layer] }).to_string();
+    let challenge = format!("Bearer realm=\"{}\",service=\"tests\"", bench.site.url("/token"));
+    let put = |path: &str, answer: Answer| {
+        let refused = Answer::status(401).with("WWW-Authenticate", &challenge);
+        bench.site.put(format!("/v2/acme/network/{path}"), answer.only_for("Bearer let-me-in", refused));
+    };
+    let token = "/token?service=tests&scope=repository%3Aacme%2Fnetwork%3Apull";
+    bench.site.put(token, Answer::json(&json!({ "token": "let-me-in" })));
+    let digest = format!("sha256:{}", sha256(manifest.as_bytes()));
+    for reference in ["v1.2", "latest", &digest] {
+        put(&format!("manifests/{reference}"), Answer::of(manifest.clone()));
+    }
+    put(&format!("blobs/{blob}"), Answer::of(package));
+    for query in ["//inner?tag=v1.2", "//inner", &format!("//inner?digest={digest}")] {
+        let _ = fs::remove_dir_all(bench.sandbox.path("files/.terraform"));
+        bench.module(&format!("source = \"oci://HOST/acme/network{query}\""));
+        let ran = bench.init(&[]);
+        assert!(ran.contains("- m in .terraform/modules/m/inner\n"), "{query}: {ran}");
+        assert!(bench.sandbox.path("files/.terraform/modules/m/inner/main.tf").exists());
+    }
+    put(&format!("manifests/{digest}"), Answer::of(manifest.replace("schemaVersion\":2", "schemaVersion\":3")));
+    let _ = fs::remove_dir_all(bench.sandbox.path("files/.terraform"));
+    assert!(bench.errors().contains("does not match its digest: it is sha256:"));
+}
+
 impl Bench {
     fn repository_address(&self) -> String {
         format!("git::file://{}", self.sandbox.path("network.git").display())
@@ -209,6 +243,12 @@ fn each_module_that_cannot_be_installed_is_one_error_at_its_call() {
     bench.site.put("/page?terraform-get=1", Answer::of("<html></html>"));
     bench.site.put("/m.zip", Answer::of(zip(&[("main.tf", "")])));
     let zeros = "0".repeat(64);
+    let layer = |zip: &[u8]| json!({ "mediaType": "archive/zip", "digest": format!("sha256:{}", sha256(zip)) });
+    let chart = json!({ "artifactType": "chart", "layers": [] });
+    bench.site.put("/v2/chart/manifests/latest", Answer::json(&chart));
+    let cut = json!({ "artifactType": "application/vnd.opentofu.modulepkg", "layers": [layer(b"whole")] });
+    bench.site.put("/v2/cut/manifests/latest", Answer::json(&cut));
+    bench.site.put(format!("/v2/cut/blobs/sha256:{}", sha256(b"whole")), Answer::of("who"));
     for (source, expected, hint) in [
         ("HOST/acme/other/aws", "the registry HOST does not have HOST/acme/other/aws", "correct `source`; a private"),
         ("https://HOST/missing.zip", "the archive of the module does not exist: https://HOST/missing.zip (404)", ""),
@@ -227,7 +267,19 @@ fn each_module_that_cannot_be_installed_is_one_error_at_its_call() {
         ("https://HOST/m.tar.bz2", "https://HOST/m.tar.bz2", ""),
         (&format!("{repository}?ref=v9"), "file://SANDBOX/network.git cannot be cloned: ", "correct `ref`"),
         ("git::file:///nowhere/at/all", "file:///nowhere/at/all cannot be cloned: ", "correct the address"),
-        ("oci://HOST/m", "packages of the kind `oci` are not supported", "publish the package as an archive"),
+        (
+            "oci://HOST/missing?tag=v1",
+            "the module HOST/missing:v1 does not exist",
+            "correct the repository, or its `tag`",
+        ),
+        (
+            "oci://HOST/chart",
+            "the module HOST/chart:latest is of type `chart`, not `application/vnd.opent",
+            "publish it as",
+        ),
+        ("oci://HOST/cut", "the module HOST/cut:latest does not match its digest: it is sha256:", "it was truncated"),
+        ("oci://HOST/X", "`HOST/X` is not a repository: a repository name consists of lowercase", ""),
+        ("oci://HOST/m?ref=v1", "an address of a module in an OCI registry has no parameter `ref`", "write `?tag=TAG`"),
         ("s3::https://HOST/m.zip", "packages of the kind `s3` are not supported", "use the HTTPS address"),
     ] {
         bench.module(&format!("source = \"{source}\""));

@@ -33,7 +33,7 @@ pub(super) fn package(version: &str) -> Vec<u8> {
     zip(&[("LICENSE", b"free"), ("terraform-provider-thing_v1", program.as_bytes())])
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
