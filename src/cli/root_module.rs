@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -11,16 +11,17 @@ use super::init;
 use super::options::Files;
 use super::provider::terraform_json;
 use configuration::schema::Block;
-use configuration::{Input, Manifest, ProviderSource, Settings, Sources, Tree};
-use drivers::{FunctionCall, FunctionProblem, Preparation, ProviderFunctions, Providers};
+use configuration::{EphemeralRequest, Input, InstanceAddress, Manifest, ProviderSource, Settings, Sources, Tree};
+use drivers::provider::{self, WaitingCalls};
+use drivers::{FunctionCall, FunctionProblem, Preparation, Providers};
 use engine::load::{ProviderSpec, SourcePaths};
 use jiff::Timestamp;
 use language::functions::{Signature, TypedParameter};
 use language::{Effects, Failure, FileError, Files as ModuleFiles};
 use model::text::counted;
-use model::{Diagnostic, DriverError, Provider, Reason, Secrets, Severity};
+use model::{Diagnostic, DriverError, Provider, ProviderUse, Reason, Secrets, Severity};
 use modules::{Disk, ModuleError};
-use process::{Clock as _, Random as _, SystemClock, SystemRandom};
+use process::{Clock as _, Random as _, SystemClock, SystemRandom, lock};
 use runtime::store::LoadedRecords;
 use terraform::{Origin, Schemas, Terraform};
 
@@ -225,8 +226,10 @@ impl RootModule {
             return Err(unusable);
         }
         let known = self.required.iter().map(|(source, spec)| (source.clone(), spec.provider.clone())).collect();
-        let functions = providers.functions();
-        let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known, functions });
+        let calls = Arc::new(providers.waiting_calls());
+        lock(&CALLS).push(Arc::downgrade(&calls));
+        let opened = Mutex::default();
+        let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known, calls, opened });
         let files = InModules::new(&self.directory, &self.tree);
         let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
         let settings = Settings {
@@ -452,11 +455,29 @@ fn cleaned(path: &Path) -> PathBuf {
     })
 }
 
+/// The calls of the configurations of this process. What they have opened is closed at its end, when nothing else is freed.
+static CALLS: Mutex<Vec<Weak<WaitingCalls>>> = Mutex::new(Vec::new());
+
+/// Closes what the configurations of this process have opened.
+pub fn close_opened() {
+    let all = std::mem::take(&mut *lock(&CALLS));
+    all.iter().filter_map(Weak::upgrade).for_each(|calls| calls.close());
+}
+
 /// The schemas of the providers of a configuration.
 struct ProviderSchemas {
     providers: Arc<Providers>,
     known: BTreeMap<ProviderSource, Arc<Provider>>,
-    functions: ProviderFunctions,
+    calls: Arc<WaitingCalls>,
+    /// The ephemeral resources that are open.
+    opened: Mutex<BTreeMap<InstanceAddress, OpenedValue>>,
+}
+
+/// The value of an ephemeral resource, and what it was opened with.
+struct OpenedValue {
+    provider: cty::Value,
+    config: cty::Value,
+    value: cty::Value,
 }
 
 impl ProviderSchemas {
@@ -486,6 +507,36 @@ impl Schemas for ProviderSchemas {
         schema.as_ref().map(block).transpose()
     }
 
+    fn ephemeral(&self, provider: &ProviderSource, kind: &str) -> Result<Arc<Block>, String> {
+        let schema = self.providers.ephemeral_block(self.known(provider)?, kind).map_err(|error| error.message)?;
+        let schema = schema.ok_or_else(|| format!("The provider {provider} has no ephemeral resource \"{kind}\"."))?;
+        block(&schema)
+    }
+
+    fn open(&self, request: &EphemeralRequest<'_>) -> Result<Option<cty::Value>, Failure> {
+        let EphemeralRequest { address, provider: configured, config } = *request;
+        let mut opened = lock(&self.opened);
+        let known = opened.get(address);
+        if let Some(known) = known.filter(|known| known.provider == configured.config && known.config == *config) {
+            return Ok(Some(known.value.clone()));
+        }
+        let provider = self.known(&configured.address.source).map_err(Failure::new)?;
+        let name = terraform::config_name(&configured.address).into();
+        let used = ProviderUse::new(name, Arc::clone(provider), terraform::to_config(&configured.config));
+        let type_name = address.resource.resource.kind.clone();
+        let asked = provider::EphemeralRequest { used, type_name, config: config.clone() };
+        let found = self.calls.open(asked).map_err(|error| Failure {
+            argument: None,
+            message: error.path.map_or_else(String::new, |path| format!("{path}: ")) + &error.message,
+            hint: error.hint,
+        })?;
+        if let Some(value) = &found {
+            let (provider, config) = (configured.config.clone(), config.clone());
+            opened.insert(address.clone(), OpenedValue { provider, config, value: value.clone() });
+        }
+        Ok(found)
+    }
+
     fn function(&self, provider: &ProviderSource, name: &str) -> Result<Option<Signature>, String> {
         let function = self.providers.function(self.known(provider)?, name).map_err(|error| error.message)?;
         Ok(function.map(signature))
@@ -508,11 +559,7 @@ impl Schemas for ProviderSchemas {
             arguments,
             secrets: secrets.clone(),
         };
-        self.functions.call(call).map_err(|FunctionProblem { argument, message, hint }| Failure {
-            argument,
-            message,
-            hint,
-        })
+        self.calls.call(call).map_err(|FunctionProblem { argument, message, hint }| Failure { argument, message, hint })
     }
 }
 

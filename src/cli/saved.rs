@@ -65,7 +65,11 @@ pub struct SavedPlan {
 }
 
 impl SavedPlan {
-    pub fn new(files: &Files, planning: &Planning, inputs: &Inputs, planned: PlanResult) -> anyhow::Result<Self> {
+    pub fn new(files: &Files, planning: &Planning, inputs: &Inputs, mut planned: PlanResult) -> anyhow::Result<Self> {
+        // It is planned again, and configurations can have ephemeral values.
+        if planned.is_terraform && !planned.destroys {
+            planned.plan.forget_configurations();
+        }
         let before = &inputs.config.families;
         let families = planned.config.families.iter();
         let families = families.filter(|(name, _)| before.get(*name).is_some_and(|family| family.is_pending()));

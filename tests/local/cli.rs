@@ -6,6 +6,7 @@ mod asking;
 mod conditions;
 mod dev;
 mod environments;
+mod ephemeral;
 mod errors;
 mod failures;
 mod families;

@@ -11,6 +11,7 @@ mod bodies;
 mod compiled;
 mod conditions;
 mod demand;
+mod ephemeral;
 mod expansion;
 mod imports;
 mod inputs;
@@ -31,6 +32,7 @@ use language::{Budget, Effects, Failure, Files};
 
 use compiled::{Compiled, Place};
 pub use demand::{Answer, BlockKeys, KeyKind, KnownBlock};
+pub use ephemeral::EphemeralRequest;
 use expansion::Instances;
 pub use imports::{EvaluatedImport, ImportRequest};
 pub use inputs::{Input, values_of_file};
@@ -58,6 +60,15 @@ pub trait World {
 
     /// What a provider understands of `provider_meta` blocks. `None` if it has no use for them.
     fn provider_meta_schema(&self, _provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
+        Ok(None)
+    }
+
+    /// Opens an ephemeral resource, which stays open, and gives its value. The same request has the same value. `None`: nothing
+    /// is opened now, as while a configuration is only validated.
+    ///
+    /// # Errors
+    /// If the provider refuses it, or does not work.
+    fn open(&self, _request: &EphemeralRequest<'_>) -> Result<Option<Value>, Failure> {
         Ok(None)
     }
 
@@ -571,6 +582,7 @@ impl Evaluation {
             Item::Provider(module, source, local) => self.provider_configs(*module, source, local)?,
             Item::After(module, name, key) => self.postconditions(*module, name, key.as_ref())?,
             Item::Check(module, name) => self.assertions(*module, name)?,
+            Item::Opened(module, name, key) => self.opened(*module, name, key.as_ref())?,
             Item::Call(module, name) => {
                 let instances = self.call_instances(*module, name)?;
                 self.instances.borrow_mut().insert(item.clone(), Arc::new(instances));

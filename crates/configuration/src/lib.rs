@@ -98,9 +98,9 @@ pub use address::{InstanceAddress, Key, Mode, ModulePath, ModuleStep, ResourceAd
 pub use diagnostics::{Diagnostics, Sources};
 pub use directory::{File, is_configuration};
 pub use evaluation::{
-    Advance, Answer, BlockKeys, Dependency, EvaluatedImport, EvaluatedLifecycle, Evaluation, ImportRequest, Input,
-    KeyKind, KnownBlock, Object, Presence, ProviderConfig, ProvisionerConfig, ReadsAfter, Settings, Trigger, Waiting,
-    World, values_of_file,
+    Advance, Answer, BlockKeys, Dependency, EphemeralRequest, EvaluatedImport, EvaluatedLifecycle, Evaluation,
+    ImportRequest, Input, KeyKind, KnownBlock, Object, Presence, ProviderConfig, ProvisionerConfig, ReadsAfter,
+    Settings, Trigger, Waiting, World, values_of_file,
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};
 pub use read::read_module;

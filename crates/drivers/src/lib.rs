@@ -28,8 +28,8 @@ pub use contract::{
 };
 pub use kubernetes_object::KubernetesObject;
 pub use provider::{
-    Confinement, FunctionCall, FunctionProblem, Preparation, ProviderFunctions, ProviderInfo, ProviderOptions,
-    Providers, Reattach, ReconstructedConfig, RunnerPods, RunnerSettings,
+    Confinement, FunctionCall, FunctionProblem, Preparation, ProviderInfo, ProviderOptions, Providers, Reattach,
+    ReconstructedConfig, RunnerPods, RunnerSettings,
 };
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;

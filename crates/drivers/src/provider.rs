@@ -7,6 +7,7 @@ mod adopt;
 mod calls;
 mod data;
 mod diagnostics;
+mod ephemeral;
 mod functions;
 mod host;
 mod mask;
@@ -20,6 +21,7 @@ mod served_types;
 mod sessions;
 mod spares;
 pub mod values;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -45,12 +47,14 @@ use served_types::ServedTypes;
 use sessions::Sessions;
 
 pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
-pub use functions::{FunctionCall, FunctionProblem, ProviderFunctions};
+pub use ephemeral::EphemeralRequest;
+pub use functions::{FunctionCall, FunctionProblem};
 pub use host::{Preparation, ProviderInfo};
 pub use mask::ProcessMask;
 pub use reattach::Reattach;
 pub use runners::{RunnerPods, RunnerSettings};
 pub use sessions::{ConfigurationMode, Confinement, ProviderOptions, requirement};
+pub use waiting::WaitingCalls;
 
 /// How long a repeated call waits for other repeated calls, so that a hanging call does not block the others.
 const RETRY_TURN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -110,7 +114,7 @@ impl Providers {
     }
 
     fn with_current_provider(&self, used: &ProviderUse) -> ProviderUse {
-        ProviderUse { provider: self.current(&used.provider), ..used.clone() }
+        used.clone().with_provider(self.current(&used.provider))
     }
 
     /// The configuration for a call: the current one of that name in the namespace, or else the recorded one.
@@ -130,7 +134,7 @@ impl Providers {
         if *provider == *used.provider {
             return Ok(used);
         }
-        Ok(Arc::new(ProviderUse { provider, ..used.as_ref().clone() }))
+        Ok(Arc::new(used.as_ref().clone().with_provider(provider)))
     }
 
     /// Sets the provider configurations of a namespace unless a newer version is set. Returns those no longer in use.

@@ -129,6 +129,13 @@ impl Plan {
         self.objects.get(address)?.prepared.as_ref()
     }
 
+    /// Leaves out what the steps would make of their objects. Then the plan is only one to compare with.
+    pub fn forget_configurations(&mut self) {
+        for prepared in self.objects.values_mut().filter_map(|object| object.prepared.as_mut()) {
+            Arc::make_mut(prepared).config = Value::Unknown;
+        }
+    }
+
     /// The desired objects, each with its direct dependencies that exist.
     pub fn dependencies(&self) -> impl Iterator<Item = (&Address, &Arc<[Address]>)> {
         self.objects.iter().filter_map(|(address, object)| Some((address, object.dependencies.as_ref()?)))

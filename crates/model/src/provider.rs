@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::encoding::is_default;
 use super::number::quantity;
-use super::{Value, shared};
+use super::{Path, Segment, Value, shared};
 
 /// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ fn is_empty(text: &Arc<str>) -> bool {
 }
 
 /// A provider with an evaluated configuration.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderUse {
     /// The name of the `ProviderConfig`, or of the `Provider` if it is used without a configuration.
@@ -106,9 +106,14 @@ pub struct ProviderUse {
     pub name: Arc<str>,
     #[serde(rename = "p")]
     pub provider: Arc<Provider>,
-    /// The evaluated configuration without unknown values. It can contain credentials.
+    /// The evaluated configuration without unknown values, as it is recorded: without ephemeral values. It can contain
+    /// credentials.
     #[serde(rename = "c")]
     pub configuration: Value,
+    /// The configuration with its ephemeral values, if it has any. It is known in this run only, and another one in each run is
+    /// the same configuration.
+    #[serde(skip)]
+    whole: Option<Arc<Value>>,
     /// A digest of the configuration and the provider's address, but not of its version.
     #[serde(rename = "d", deserialize_with = "shared::text")]
     pub digest: Arc<str>,
@@ -124,7 +129,33 @@ impl ProviderUse {
         hasher.update([0]);
         hasher.update(configuration.to_json().to_string());
         let digest: String = hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name, provider, configuration, digest: digest.into(), runner: None }
+        Self { name, provider, configuration, whole: None, digest: digest.into(), runner: None }
+    }
+
+    /// A configuration of which these attributes are ephemeral: they are used, and not recorded.
+    pub fn with_ephemeral(name: Arc<str>, provider: Arc<Provider>, whole: Value, ephemeral: &[Path]) -> Self {
+        if ephemeral.is_empty() {
+            return Self::new(name, provider, whole);
+        }
+        let recorded = ephemeral.iter().fold(whole.clone(), |value, path| without(&value, &path.0));
+        Self { whole: Some(Arc::new(whole)), ..Self::new(name, provider, recorded) }
+    }
+
+    /// The configuration that the provider gets.
+    pub fn given(&self) -> &Value {
+        self.whole.as_deref().unwrap_or(&self.configuration)
+    }
+
+    /// Tells configurations with other ephemeral values apart, which have the same digest. Empty if there are none.
+    pub fn ephemeral_digest(&self) -> Vec<u8> {
+        let whole = self.whole.as_ref().map(|whole| Sha256::digest(whole.to_json().to_string()).to_vec());
+        whole.unwrap_or_default()
+    }
+
+    /// Returns the same configuration of another version of the provider.
+    #[must_use]
+    pub fn with_provider(self, provider: Arc<Provider>) -> Self {
+        Self { provider, ..self }
     }
 
     /// Returns the same configuration with processes that run elsewhere.
@@ -133,6 +164,34 @@ impl ProviderUse {
         Self { runner, ..self }
     }
 }
+
+/// A value with null in place of what is at a path.
+fn without(value: &Value, path: &[Segment]) -> Value {
+    match (value, path) {
+        (_, []) => Value::Null,
+        (Value::Sensitive(inner), _) => without(inner, path).into_sensitive(),
+        (Value::Map(entries), [Segment::Name(name), rest @ ..]) => {
+            let entries = entries
+                .iter()
+                .map(|(key, item)| (Arc::clone(key), if key == name { without(item, rest) } else { item.clone() }));
+            Value::map(entries)
+        }
+        (Value::List(items), [Segment::Index(index), rest @ ..]) => {
+            let items = items.iter().enumerate();
+            Value::list(items.map(|(at, item)| if at == *index { without(item, rest) } else { item.clone() }))
+        }
+        _ => value.clone(),
+    }
+}
+
+impl PartialEq for ProviderUse {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.provider, &self.configuration, &self.digest, &self.runner)
+            == (&other.name, &other.provider, &other.configuration, &other.digest, &other.runner)
+    }
+}
+
+impl Eq for ProviderUse {}
 
 // The configuration can contain credentials, and debug output can appear in a log.
 impl fmt::Debug for ProviderUse {

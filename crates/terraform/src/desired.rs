@@ -193,7 +193,7 @@ pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
         generation: origin.generation,
         source: place,
         source_file: Some(origin.source.clone()),
-        ..Instance::plain(record.address.clone(), &record.type_name)
+        ..Instance::plain(record.address.clone(), Arc::clone(&record.type_name))
     })
 }
 
@@ -324,6 +324,7 @@ impl Builder<'_> {
             create_before_destroy: lifecycle.create_before_destroy,
             prevent_destroy: lifecycle.prevent_destroy,
             ignore_changes: ignored(&lifecycle.ignore_changes),
+            ignores_write_only: true,
             postconditions: conditions.into_iter().collect(),
             triggers: triggers.into(),
             moved_from: Arc::clone(moved),
@@ -356,7 +357,9 @@ impl Builder<'_> {
 
     fn provider_config(&self, evaluation: &Evaluation, provider: &ProviderAddress) -> ProviderConfig {
         let configured = evaluation.provider(provider).ok().flatten();
-        let named = configured.map(|configured| configured.uses.clone()).unwrap_or_default();
+        let (named, ephemeral) = configured
+            .map(|configured| (configured.uses.clone(), value::ephemeral_paths(&configured.config)))
+            .unwrap_or_default();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
         let references = references(&uses, self.blocks.groups(&named), &[]);
         let spec = self.shared.providers.get(&provider.source);
@@ -368,6 +371,7 @@ impl Builder<'_> {
             name: config_name(provider).into(),
             provider: spec.map(|spec| spec.provider.name.clone()).unwrap_or_default(),
             config: template(body),
+            ephemeral: ephemeral.into(),
             inputs: Inputs::default(),
             service_account: "".into(),
             runner: None,

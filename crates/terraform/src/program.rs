@@ -98,7 +98,10 @@ impl Terraform {
         };
         let config = desired::provider_template(shared, &provider).evaluate(scope).ok()?;
         let name = providers::config_name(&provider);
-        (!config.has_unknown()).then(|| Arc::new(ProviderUse::new(name.into(), spec.provider.clone(), config)))
+        let configured = shared.lock().evaluation.provider(&provider).ok().flatten();
+        let ephemeral = configured.map(|found| value::ephemeral_paths(&found.config)).unwrap_or_default();
+        let spec = spec.provider.clone();
+        (!config.has_unknown()).then(|| Arc::new(ProviderUse::with_ephemeral(name.into(), spec, config, &ephemeral)))
     }
 
     /// Evaluates an expression that is not of the configuration in its root module, with the values of a scope.
@@ -175,6 +178,7 @@ impl Program for Terraform {
         state.observe_all(scope);
         if scope.is_final() {
             state.evaluation.act();
+            state.evaluation.complete();
         }
         let outputs = self.0.tree.root().outputs.keys().map(|name| {
             let value = state.evaluation.output(name);

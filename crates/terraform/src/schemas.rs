@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use configuration::schema::Block;
-use configuration::{Mode, ProviderSource};
+use configuration::{EphemeralRequest, Mode, ProviderSource};
 use cty::{Mark, Value};
 use language::Failure;
 use language::functions::{Prepared, Signature};
@@ -32,6 +32,19 @@ pub trait Schemas: Send + Sync {
     /// Why it is not known.
     fn provider_meta(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String>;
 
+    /// The schema of an ephemeral resource.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    fn ephemeral(&self, provider: &ProviderSource, kind: &str) -> Result<Arc<Block>, String>;
+
+    /// Opens an ephemeral resource, which stays open until the schemas are dropped, and gives its value. The same request has the
+    /// same value. `None`: nothing is opened now.
+    ///
+    /// # Errors
+    /// If the provider refuses it, or does not work.
+    fn open(&self, request: &EphemeralRequest<'_>) -> Result<Option<Value>, Failure>;
+
     /// What a function of a provider takes and returns. `None` if the provider has none of this name.
     ///
     /// # Errors
@@ -59,7 +72,7 @@ impl configuration::World for World {
         match mode {
             _ if provider.is_built_in() => built_in(mode, kind),
             Mode::Managed | Mode::Data => self.0.resource(provider, mode == Mode::Data, kind),
-            Mode::Ephemeral => Err("Purlin cannot open ephemeral resources yet.".to_owned()),
+            Mode::Ephemeral => self.0.ephemeral(provider, kind),
         }
     }
 
@@ -70,6 +83,10 @@ impl configuration::World for World {
     // The blocks are checked, and not sent: they only say to the makers of a provider which module uses it.
     fn provider_meta_schema(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
         if provider.is_built_in() { Ok(None) } else { self.0.provider_meta(provider) }
+    }
+
+    fn open(&self, request: &EphemeralRequest<'_>) -> Result<Option<Value>, Failure> {
+        self.0.open(request)
     }
 
     fn call(&self, provider: &ProviderSource, function: &str, arguments: &[Value]) -> Option<Result<Value, Failure>> {

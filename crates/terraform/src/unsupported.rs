@@ -1,7 +1,7 @@
 //! What can be written in a configuration and cannot be run yet. It is refused at its place.
 
 use configuration::module::{Module, Provisioner};
-use configuration::{Diagnostics, Mode, Tree};
+use configuration::{Diagnostics, Tree};
 use hcl::Diagnostic;
 
 /// The blocks of a configuration that cannot be run.
@@ -15,12 +15,6 @@ pub fn unsupported(tree: &Tree) -> Diagnostics {
 }
 
 fn of_module(module: &Module, diagnostics: &mut Diagnostics) {
-    for (name, resource) in &module.resources {
-        if name.mode == Mode::Ephemeral {
-            let detail = "Purlin cannot run ephemeral resources yet.";
-            diagnostics.errors.push(Diagnostic::new("Unsupported block", detail, resource.range));
-        }
-    }
     let of_removed = module.removed.iter().flat_map(|removed| &removed.provisioners);
     let provisioners = module.resources.values().flat_map(|resource| &resource.provisioners).chain(of_removed);
     diagnostics.errors.extend(provisioners.filter_map(on_machine));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cty::{Data, Mark, Number, Type, Value};
+use model::Path;
 
 /// A value of the engine in a type. What does not fit the type keeps its own.
 pub fn from_model(value: &model::Value, ty: &Type) -> Value {
@@ -56,7 +57,7 @@ fn converted(value: Value, ty: &Type) -> Value {
     }
 }
 
-/// A value of the configuration for the engine, with its sensitive marks.
+/// A value of the configuration for the engine. What is sensitive or ephemeral is sensitive there.
 pub fn to_model(value: &Value) -> model::Value {
     let model = match value.data() {
         Data::Null => model::Value::Null,
@@ -67,7 +68,36 @@ pub fn to_model(value: &Value) -> model::Value {
         Data::Items(items) => model::Value::list(items.iter().map(to_model)),
         Data::Entries(entries) => model::Value::map(entries.iter().map(|(key, item)| (key.clone(), to_model(item)))),
     };
-    if value.has_mark(&Mark::Sensitive) { model.into_sensitive() } else { model }
+    if is_secret(value) { model.into_sensitive() } else { model }
+}
+
+/// Whether no message may show a value itself.
+fn is_secret(value: &Value) -> bool {
+    value.has_mark(&Mark::Sensitive) || value.has_mark(&Mark::Ephemeral)
+}
+
+/// The places of ephemeral values. In a set, which has no places, it is the whole set.
+pub fn ephemeral_paths(value: &Value) -> Vec<Path> {
+    let mut paths = Vec::new();
+    add_ephemeral(value, &Path::default(), &mut paths);
+    paths
+}
+
+fn add_ephemeral(value: &Value, at: &Path, paths: &mut Vec<Path>) {
+    let is_set = matches!(value.ty(), Type::Set(_));
+    if value.has_mark(&Mark::Ephemeral) || (is_set && value.contains_mark(&Mark::Ephemeral)) {
+        paths.push(at.clone());
+        return;
+    }
+    match value.data() {
+        Data::Items(items) => {
+            items.iter().enumerate().for_each(|(index, item)| add_ephemeral(item, &at.index(index), paths));
+        }
+        Data::Entries(entries) => {
+            entries.iter().for_each(|(name, item)| add_ephemeral(item, &at.name(Arc::clone(name)), paths));
+        }
+        _ => {}
+    }
 }
 
 fn to_number(number: &Number) -> model::Number {
@@ -94,7 +124,7 @@ pub fn to_config(value: &Value) -> model::Value {
     let Some(entries) = value.as_entries() else { return to_model(value) };
     let written = entries.iter().filter(|(_, item)| !item.is_null());
     let config = model::Value::map(written.map(|(name, item)| (Arc::clone(name), to_model(item))));
-    if value.has_mark(&Mark::Sensitive) { config.into_sensitive() } else { config }
+    if is_secret(value) { config.into_sensitive() } else { config }
 }
 
 #[cfg(test)]

@@ -45,9 +45,10 @@ pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};
 pub use messages::{
     ApplyResourceChange, ApplyResourceChangeResponse, CallFunctionResponse, Capabilities, Deferred, DynamicValue,
     FunctionError, GenerateResourceConfigResponse, Identity, IdentityAttribute, IdentitySchema, ImportResourceState,
-    ImportResourceStateResponse, ImportedObject, MoveResourceState, MoveResourceStateResponse, PlanResourceChange,
-    PlanResourceChangeResponse, RawState, ReadDataSourceResponse, ReadResource, ReadResourceResponse,
-    UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
+    ImportResourceStateResponse, ImportedObject, MoveResourceState, MoveResourceStateResponse,
+    OpenEphemeralResourceResponse, PlanResourceChange, PlanResourceChangeResponse, RawState, ReadDataSourceResponse,
+    ReadResource, ReadResourceResponse, RenewEphemeralResourceResponse, Timestamp, UpgradeResourceIdentityResponse,
+    UpgradeResourceStateResponse,
 };
 pub use observer::Observer;
 pub use orphans::end_orphans;

@@ -75,7 +75,7 @@ mod tests {
 
     fn manifest(address: &Address, source: &str) -> Config {
         let mut config = Config { namespace: "shop".into(), ..Config::default() };
-        let plain = Instance::plain(address.clone(), &Arc::from("terraform_data"));
+        let plain = Instance::plain(address.clone(), "terraform_data");
         config.add(Arc::new(Instance { source_file: Some(source.into()), ..plain }));
         config
     }

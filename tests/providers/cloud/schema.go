@@ -20,6 +20,8 @@ type schema struct {
 	Provider  block
 	Resources map[string]block
 	Data      map[string]block
+	// Sessions, which have a token and nothing else.
+	Ephemerals map[string]block
 }
 
 type block struct {

@@ -70,6 +70,8 @@ func (c *cloud) GetProviderSchema(
 		Provider:           &tfprotov6.Schema{Block: c.schema.Provider.protocol()},
 		ResourceSchemas:    all(c.schema.Resources),
 		DataSourceSchemas:  all(c.schema.Data),
+
+		EphemeralResourceSchemas: all(c.schema.Ephemerals),
 	}, nil
 }
 
@@ -90,6 +92,9 @@ func (c *cloud) ConfigureProvider(
 ) (*tfprotov6.ConfigureProviderResponse, error) {
 	config, err := decode(request.Config, c.schema.Provider.cty())
 	c.config = config
+	if token := text(config, "token"); err == nil && token != "" {
+		_, err = note("configured with %s", token)
+	}
 	return &tfprotov6.ConfigureProviderResponse{Diagnostics: failed(err)}, nil
 }
 
@@ -140,7 +145,11 @@ func (c *cloud) ApplyResourceChange(
 	kind, t := request.TypeName, c.schema.Resources[request.TypeName].cty()
 	prior, err1 := decode(request.PriorState, t)
 	planned, err2 := decode(request.PlannedState, t)
-	if refused := failed(err1, err2); refused != nil {
+	config, err3 := decode(request.Config, t)
+	if err3 == nil && text(config, "token") != "" {
+		_, err3 = note("%s has %s", kind, text(config, "token"))
+	}
+	if refused := failed(err1, err2, err3); refused != nil {
 		return &tfprotov6.ApplyResourceChangeResponse{NewState: request.PriorState, Diagnostics: refused}, nil
 	}
 	var result cty.Value

@@ -92,12 +92,16 @@ pub(super) fn resize(spec: &mut Value, size: u64) {
     set_keys(spec, &all);
 }
 
-/// Removes the entries of `spec.moved` whose object has not come. Fulfilled ones may stay.
+/// Removes the entries of `spec.moved` whose object has not come to where they say. Fulfilled ones may stay.
 pub(super) fn forget_open_moves(kubectl: &dyn Kubectl, name: &str, spec: &mut Value) {
     let records = kubectl.records(name);
     let has_come = |entry: &Value| {
         let from = entry["from"].as_str().and_then(|from| from.parse::<Address>().ok());
-        from.is_some_and(|from| records.iter().any(|record| record.moved_from.contains(&from)))
+        let to = entry["to"].as_str().and_then(|to| format!("{name}{to}").parse::<Address>().ok());
+        from.is_some_and(|from| {
+            let mut came = records.iter().filter(|record| record.moved_from.contains(&from));
+            came.any(|record| to.as_ref().is_none_or(|to| record.address == *to || record.moved_from.contains(to)))
+        })
     };
     let entries = spec["moved"].as_array().cloned().unwrap_or_default();
     spec["moved"] = json!(entries.into_iter().filter(has_come).collect::<Vec<_>>());

@@ -15,7 +15,7 @@ use super::item::{Item, ModuleId};
 use super::scope::Scope;
 use super::uses::Dependency;
 use super::{Computed, Evaluation, Object, Presence, Stop};
-use crate::address::{InstanceAddress, Key, ModulePath, ResourceAddress, ResourceName};
+use crate::address::{InstanceAddress, Key, Mode, ModulePath, ResourceAddress, ResourceName};
 use crate::diagnostics::Diagnostics;
 use crate::module::Repetition;
 use crate::providers::ProviderAddress;
@@ -294,7 +294,8 @@ impl Evaluation {
 
     fn blocks_of(&self, id: ModuleId, all: &mut Vec<KnownBlock>) {
         let instance = self.module(id);
-        for (name, resource) in &instance.module.resources {
+        let objects = instance.module.resources.iter().filter(|(name, _)| name.mode != Mode::Ephemeral);
+        for (name, resource) in objects {
             let known = self.block(id, &Item::Resource(id, name.clone()), &resource.repetition, resource.range);
             all.extend(known.map(|known| KnownBlock { resource: Some(name.clone()), ..known }));
         }
@@ -319,7 +320,7 @@ impl Evaluation {
         })
     }
 
-    /// What the outputs and checks of all modules come from, and the imports, at present.
+    /// What the outputs, checks and ephemeral resources of all modules come from, and the imports, at present.
     pub fn general_uses(&self) -> BTreeSet<Dependency> {
         self.complete();
         let imports = self.imports().unwrap_or_default();
@@ -333,6 +334,8 @@ impl Evaluation {
             let computed = outputs.chain(checks).filter_map(|item| values.get(&item));
             computed.for_each(|computed| all.extend(computed.uses.iter().cloned()));
         }
+        let opened = values.iter().filter(|(item, _)| matches!(item, Item::Opened(..)));
+        opened.for_each(|(_, computed)| all.extend(computed.uses.iter().cloned()));
         all
     }
 
@@ -345,6 +348,8 @@ impl Evaluation {
             ready.extend(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
             ready.extend(module.locals.keys().map(|name| Item::Local(id, name.clone())));
             ready.extend(module.checks.keys().map(|name| Item::Check(id, name.clone())));
+            drop(ready);
+            self.open_all(id);
         }
         self.run();
     }
@@ -353,7 +358,11 @@ impl Evaluation {
     pub fn general_problems(&self) -> Diagnostics {
         let mut all = self.diagnostics.borrow().clone();
         let problems = self.problems.borrow();
-        let general = problems.iter().filter(|(item, _)| !matches!(item, Item::Object(..) | Item::After(..)));
+        let general = problems.iter().filter(|(item, _)| match item {
+            Item::Object(_, name, _) => name.mode == Mode::Ephemeral,
+            Item::After(..) => false,
+            _ => true,
+        });
         general.for_each(|(_, own)| all.extend(own.clone()));
         drop(problems);
         self.imports().unwrap_or_default().into_iter().for_each(|import| all.extend(import.problems));
@@ -361,7 +370,7 @@ impl Evaluation {
         all
     }
 
-    fn demand(&self, item: &Item) {
+    pub(crate) fn demand(&self, item: &Item) {
         if !self.is_computed(item) {
             self.ready.borrow_mut().push(item.clone());
             self.run();

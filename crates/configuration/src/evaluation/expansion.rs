@@ -9,7 +9,7 @@ use super::item::{Item, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
 use super::{Each, Evaluation, ModuleInstance, Presence, Stop, Waiting};
-use crate::address::{Key, ResourceAddress, ResourceName};
+use crate::address::{Key, Mode, ResourceAddress, ResourceName};
 use crate::module::{ModuleCall, Repetition, Resource};
 
 /// The instances of a block or call.
@@ -171,7 +171,9 @@ impl Evaluation {
                     ));
                 }
             }
-            Item::Object(..) => self.found.borrow_mut().objects.push(self.objects.borrow()[item].clone()),
+            Item::Object(_, name, _) if name.mode != Mode::Ephemeral => {
+                self.found.borrow_mut().objects.push(self.objects.borrow()[item].clone());
+            }
             _ => {}
         }
         if self.settings.on_demand {

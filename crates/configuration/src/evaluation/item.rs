@@ -33,6 +33,8 @@ pub enum Item {
     Object(ModuleId, ResourceName, Option<Key>),
     /// The postconditions of an instance of a resource block.
     After(ModuleId, ResourceName, Option<Key>),
+    /// The value of an instance of an `ephemeral` block.
+    Opened(ModuleId, ResourceName, Option<Key>),
     /// The assertions of a `check` block.
     Check(ModuleId, Arc<str>),
     /// The instances of a provider configuration.
@@ -52,6 +54,7 @@ impl Item {
             | Item::ResourceValue(module, _)
             | Item::Object(module, _, _)
             | Item::After(module, _, _)
+            | Item::Opened(module, _, _)
             | Item::Check(module, _)
             | Item::Provider(module, _, _) => *module,
         }
@@ -68,11 +71,14 @@ impl fmt::Display for Item {
             Item::Resource(_, name)
             | Item::ResourceValue(_, name)
             | Item::Object(_, name, None)
-            | Item::After(_, name, None) => {
+            | Item::After(_, name, None)
+            | Item::Opened(_, name, None) => {
                 write!(f, "{name}")
             }
             Item::Check(_, name) => write!(f, "check.{name}"),
-            Item::Object(_, name, Some(key)) | Item::After(_, name, Some(key)) => write!(f, "{name}{key}"),
+            Item::Object(_, name, Some(key)) | Item::After(_, name, Some(key)) | Item::Opened(_, name, Some(key)) => {
+                write!(f, "{name}{key}")
+            }
             Item::Provider(_, _, local) => write!(f, "provider.{local}"),
         }
     }
@@ -92,7 +98,8 @@ impl Evaluation {
             Item::Resource(_, name)
             | Item::ResourceValue(_, name)
             | Item::Object(_, name, _)
-            | Item::After(_, name, _) => module.resources.get(name).map(|own| own.range),
+            | Item::After(_, name, _)
+            | Item::Opened(_, name, _) => module.resources.get(name).map(|own| own.range),
         };
         place.unwrap_or_default()
     }

@@ -231,6 +231,11 @@ impl Evaluation {
                 }
             };
             match reference.subject {
+                Subject::Resource(name, _)
+                    if name.mode == Mode::Ephemeral && instance.module.resources.contains_key(&name) =>
+                {
+                    uses.add(&self.value_of(Item::ResourceValue(module, name))?.uses);
+                }
                 Subject::Resource(name, key) if instance.module.resources.contains_key(&name) => {
                     let address = ResourceAddress { module: instance.path.clone(), resource: name };
                     uses.insert(Dependency::Resource(address, key));
@@ -366,6 +371,7 @@ impl Evaluation {
             Some(block) => self.compiled(&place, &block.body, &schema),
             None => Some(Arc::default()),
         };
+        let mut is_known = true;
         for each in all {
             let scope = Scope::new(self, module, Some(&each));
             let mut own = Outcome { uses: outcome.uses.clone(), failed: outcome.failed, ..Outcome::default() };
@@ -380,10 +386,13 @@ impl Evaluation {
                 key: each.key.clone(),
             };
             let failed = own.failed || compiled.is_none();
+            is_known &= config.is_wholly_known();
             let config = ProviderConfig { address: address.clone(), config, uses: own.uses.to_set(), failed };
             self.providers.borrow_mut().insert(address, Arc::new(config));
         }
-        Ok(Computed { value: Value::DYNAMIC, uses: outcome.uses, failed: outcome.failed })
+        // The value says only whether functions with effects may change it.
+        let value = if is_known { Value::bool(true) } else { Value::DYNAMIC };
+        Ok(Computed { value, uses: outcome.uses, failed: outcome.failed })
     }
 }
 

@@ -10,7 +10,7 @@ use super::item::{Item, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
 use super::{Computed, Evaluation, Stop};
-use crate::address::{InstanceAddress, Key, ResourceAddress, ResourceName};
+use crate::address::{InstanceAddress, Key, Mode, ResourceAddress, ResourceName};
 use crate::module::{Output, Repetition, Variable};
 
 impl Evaluation {
@@ -188,7 +188,9 @@ impl Evaluation {
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
         let resource = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
         let own = Dependency::Resource(resource.clone(), None);
-        let own = if repetition.has_keys() { Whole::Itself(own) } else { Whole::Parts(own) };
+        // Nothing waits for an ephemeral resource itself, but for what it comes from.
+        let is_object = name.mode != Mode::Ephemeral;
+        let own = if repetition.has_keys() && is_object { Whole::Itself(own) } else { Whole::Parts(own) };
         self.collect(&instances, repetition, own, |key| {
             self.object_value(module, &InstanceAddress { resource: resource.clone(), key: key.cloned() })
         })
@@ -196,6 +198,10 @@ impl Evaluation {
 
     /// The value of an object, with itself as what it comes from.
     pub(crate) fn object_value(&self, module: ModuleId, address: &InstanceAddress) -> Result<Computed, Stop> {
+        let name = &address.resource.resource;
+        if name.mode == Mode::Ephemeral {
+            return self.value_of(Item::Opened(module, name.clone(), address.key.clone()));
+        }
         let uses = [Dependency::Resource(address.resource.clone(), address.key.clone())];
         self.has_read(Stop::Object(address.clone()));
         if let Some(value) = self.given.borrow().get(address) {

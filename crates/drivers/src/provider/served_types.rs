@@ -8,8 +8,8 @@ use super::schema::ResourceType;
 use crate::ProviderInfo;
 use model::DriverError;
 use process::lock;
-use tfprovider::plugin::{Function, IdentitySchema, ProviderSchema};
-use tfprovider::schema::Block;
+use tfprovider::plugin::{Function, IdentitySchema, InvalidSchema, ProviderSchema};
+use tfprovider::schema::{Block, Schema};
 
 /// The schemas of a provider. The schema of a type is converted on first use, since large providers have a thousand.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub struct ServedTypes {
     facts: ProviderInfo,
     types: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
     data: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+    ephemerals: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
 }
 
 impl ServedTypes {
@@ -29,7 +30,15 @@ impl ServedTypes {
         facts: ProviderInfo,
     ) -> Result<Self, DriverError> {
         let configuration = schema.provider().map_err(|error| diagnostics::protocol_error(error.to_string()))?.block;
-        Ok(Self { schema, identities, configuration, facts, types: Mutex::default(), data: Mutex::default() })
+        Ok(Self {
+            schema,
+            identities,
+            configuration,
+            facts,
+            types: Mutex::default(),
+            data: Mutex::default(),
+            ephemerals: Mutex::default(),
+        })
     }
 
     pub fn info(&self) -> &ProviderInfo {
@@ -81,30 +90,35 @@ impl ServedTypes {
 
     /// A resource type; `None` if it does not exist.
     pub fn resource(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
-        if let Some(known) = lock(&self.types).get(type_name) {
-            return Ok(known.clone());
-        }
-        let schema = self.schema.resource(type_name).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
-        let resource_type =
-            schema.map(|schema| ResourceType::new(schema, self.identities.get(type_name)).map(Arc::new));
-        let resource_type = resource_type
-            .transpose()
-            .map_err(|error| diagnostics::protocol_error(format!("the type `{type_name}`: {error}")))?;
-        lock(&self.types).insert(type_name.into(), resource_type.clone());
-        Ok(resource_type)
+        converted(&self.types, "type", type_name, || self.schema.resource(type_name), self.identities.get(type_name))
     }
 
     /// A data source; `None` if it does not exist.
     pub fn data(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
-        if let Some(known) = lock(&self.data).get(type_name) {
-            return Ok(known.clone());
-        }
-        let schema =
-            self.schema.data_source(type_name).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
-        let resource_type = schema.map(|schema| ResourceType::new(schema, None).map(Arc::new)).transpose();
-        let resource_type = resource_type
-            .map_err(|error| diagnostics::protocol_error(format!("the data source `{type_name}`: {error}")))?;
-        lock(&self.data).insert(type_name.into(), resource_type.clone());
-        Ok(resource_type)
+        converted(&self.data, "data source", type_name, || self.schema.data_source(type_name), None)
     }
+
+    /// An ephemeral resource; `None` if it does not exist.
+    pub fn ephemeral(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
+        converted(&self.ephemerals, "ephemeral resource", type_name, || self.schema.ephemeral(type_name), None)
+    }
+}
+
+/// The type of a schema, converted once.
+fn converted(
+    known: &Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+    word: &str,
+    type_name: &str,
+    schema: impl FnOnce() -> Result<Option<Schema>, InvalidSchema>,
+    identity: Option<&IdentitySchema>,
+) -> Result<Option<Arc<ResourceType>>, DriverError> {
+    if let Some(known) = lock(known).get(type_name) {
+        return Ok(known.clone());
+    }
+    let schema = schema().map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+    let converted = schema.map(|schema| ResourceType::new(schema, identity).map(Arc::new)).transpose();
+    let converted =
+        converted.map_err(|error| diagnostics::protocol_error(format!("the {word} `{type_name}`: {error}")))?;
+    lock(known).insert(type_name.into(), converted.clone());
+    Ok(converted)
 }

@@ -275,9 +275,9 @@ impl Sessions {
         masks.retain(|_, mask| mask.strong_count() > 0);
         lock(&self.warned).retain(|key, _| masks.contains_key(key));
         // Values are sensitive because of their expression or because of the schema.
-        let (conformed, _) = values::coerce_config(served.configuration(), &used.configuration);
+        let (conformed, _) = values::coerce_config(served.configuration(), used.given());
         let marked = values::to_model(served.configuration(), &conformed);
-        let mask = ProcessMask::new(Secrets::of([&used.configuration, &marked]));
+        let mask = ProcessMask::new(Secrets::of([used.given(), &marked]));
         masks.insert(key.clone(), Arc::downgrade(&mask));
         mask
     }
@@ -287,7 +287,7 @@ impl Sessions {
         let (configuration, mut problems) = match self.options.configuration {
             ConfigurationMode::Ignore => (served.configuration().empty(), Vec::new()),
             ConfigurationMode::Configure | ConfigurationMode::Check => {
-                values::coerce_config(served.configuration(), &used.configuration)
+                values::coerce_config(served.configuration(), used.given())
             }
         };
         if !problems.is_empty() {
@@ -501,6 +501,8 @@ fn no_sandbox(provider: &Provider) -> DriverError {
 fn key(namespace: &Arc<str>, used: &ProviderUse) -> PoolKey {
     let mut hasher = Sha256::new();
     hasher.update(&*used.digest);
+    // A process keeps the ephemeral values that it got.
+    hasher.update(used.ephemeral_digest());
     hasher.update(serde_json::to_vec(&*used.provider).unwrap_or_default());
     if let Some(runner) = &used.runner {
         hasher.update(serde_json::to_vec(&**runner).unwrap_or_default());

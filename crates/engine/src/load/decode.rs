@@ -18,7 +18,6 @@ use super::check::Findings;
 use super::condition::{self, ConditionKind};
 use super::hook;
 use super::intern::{Interner, shared_slice};
-use super::lines::Lines;
 use super::tree::{Node, Tree};
 use super::{
     Condition, DeletionPolicy, Drift, DriftAction, Inputs, Instance, Reference, Repeat, Repetition, Template, Timeouts,
@@ -125,20 +124,16 @@ pub(crate) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     for problem in &mut problems {
         problem.address = Some(address.clone());
     }
+    let type_name = interner.get(&spec.type_name);
     Instance {
-        address,
         uid: interner.get(metadata.uid),
         generation: metadata.generation,
-        type_name: interner.get(&spec.type_name),
         provider_config: spec.provider_config_ref.as_ref().map(|reference| interner.get(&reference.name)),
-        provider: None,
         config: template,
         inputs,
         publish: shared_slice(publish),
         repetition: repetition.map(Arc::new),
-        each: None,
         references: shared_slice(references),
-        reads_after: None,
         create_before_destroy: lifecycle.and_then(|lifecycle| lifecycle.create_before_destroy),
         prevent_destroy,
         prevent_destroy_when,
@@ -163,10 +158,7 @@ pub(crate) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
         has_finalizer: metadata.has_finalizer && !is_data,
         deleting: metadata.deleting,
         problems,
-        source: None,
-        lines: Lines::default(),
-        source_file: None,
-        only_recorded: false,
+        ..Instance::plain(address, type_name)
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Instance {
     pub prevent_destroy_when: Option<Template>,
     /// `lifecycle.ignoreChanges`.
     pub ignore_changes: Arc<[IgnoredChange]>,
+    /// Whether another value of a write-only argument alone is no reason for an update. Terraform never sees one.
+    pub ignores_write_only: bool,
     /// `lifecycle.preconditions`.
     pub preconditions: Arc<[Condition]>,
     /// `lifecycle.postconditions`.
@@ -160,7 +162,7 @@ impl Instance {
 
 impl Instance {
     /// An instance without any settings.
-    pub fn plain(address: Address, type_name: &str) -> Self {
+    pub fn plain(address: Address, type_name: impl Into<Arc<str>>) -> Self {
         Self {
             address,
             uid: "".into(),
@@ -202,6 +204,7 @@ impl Instance {
             lines: Lines::default(),
             source_file: None,
             only_recorded: false,
+            ignores_write_only: false,
         }
     }
 }

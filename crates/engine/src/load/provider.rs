@@ -32,6 +32,8 @@ pub struct ProviderConfig {
     pub provider: Arc<str>,
     /// `spec.config`.
     pub config: Template,
+    /// What of it is ephemeral, and never recorded.
+    pub ephemeral: Arc<[Path]>,
     /// `spec.inputs`.
     pub inputs: Inputs,
     /// The ServiceAccount that reads the inputs and creates Pods; empty on files.
@@ -93,6 +95,7 @@ impl ProviderConfig {
             name: name.clone(),
             provider: name.clone(),
             config: Template::literal(Value::map::<Arc<str>>([])),
+            ephemeral: Arc::default(),
             inputs: Inputs::default(),
             service_account: "".into(),
             runner: None,
@@ -212,7 +215,8 @@ impl ProviderBinding {
         if configuration.has_unknown() {
             return Err(ConfigurationError::Unknown);
         }
-        let used = ProviderUse::new(self.config.name.clone(), provider, configuration);
+        let name = self.config.name.clone();
+        let used = ProviderUse::with_ephemeral(name, provider, configuration, &self.config.ephemeral);
         let used = Arc::new(used.with_runner(self.runner.clone()));
         if self.config.references.is_empty() {
             return Ok(self.constant.get_or_init(|| used).clone());

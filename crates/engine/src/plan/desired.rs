@@ -380,7 +380,8 @@ fn decide(
 ) -> Result<NextAction, Box<Diagnostic>> {
     let node = input.nodes[id];
     let schema = input.schema(id).unwrap_or_default();
-    let response = marked(response, &progress.config, &schema);
+    let mut response = marked(response, &progress.config, &schema);
+    response.requires_update &= !node.instance.is_some_and(|instance| instance.ignores_write_only);
     let old = prior(node, progress);
     let planned_from = old.as_ref().filter(|_| progress.replacement.is_none());
     let before = planned_from.map(|object| &object.value);

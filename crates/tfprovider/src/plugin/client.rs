@@ -14,9 +14,9 @@ use prost::Message;
 use super::connection::Connection;
 use super::messages::{
     CallFunction, CheckResponse, ClientCapabilities, ConfigureProvider, Empty, GenerateResourceConfig,
-    GetProviderSchemaResponse, GetResourceIdentitySchemasResponse, ReadDataSource, StopResponse,
-    UpgradeResourceIdentity, UpgradeResourceState, ValidateConfig, ValidateProviderConfig,
-    ValidateProviderConfigResponse,
+    GetProviderSchemaResponse, GetResourceIdentitySchemasResponse, OpenEphemeralResource, OpenedEphemeralResource,
+    ReadDataSource, StopResponse, UpgradeResourceIdentity, UpgradeResourceState, ValidateConfig,
+    ValidateProviderConfig, ValidateProviderConfigResponse,
 };
 use super::method::{self, Method};
 use super::remote::{RemoteStart, RunnerHost};
@@ -24,9 +24,10 @@ use super::schema::ProviderSchema;
 use super::{
     ApplyResourceChange, ApplyResourceChangeResponse, CallFunctionResponse, Diagnostic, DynamicValue,
     GenerateResourceConfigResponse, IdentitySchema, ImportResourceState, ImportResourceStateResponse, Launch, Limits,
-    MoveResourceState, MoveResourceStateResponse, PlanResourceChange, PlanResourceChangeResponse, PluginError,
-    Protocol, RawState, ReadDataSourceResponse, ReadResource, ReadResourceResponse, ReattachTarget,
-    UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
+    MoveResourceState, MoveResourceStateResponse, OpenEphemeralResourceResponse, PlanResourceChange,
+    PlanResourceChangeResponse, PluginError, Protocol, RawState, ReadDataSourceResponse, ReadResource,
+    ReadResourceResponse, ReattachTarget, RenewEphemeralResourceResponse, UpgradeResourceIdentityResponse,
+    UpgradeResourceStateResponse,
 };
 
 /// The Terraform version that is reported to providers. Some reject versions that are too old.
@@ -295,6 +296,48 @@ impl Client {
             client_capabilities: Some(self.capabilities()),
         };
         self.call(method::READ_DATA_SOURCE, request).await
+    }
+
+    pub async fn validate_ephemeral_resource_config(
+        &self,
+        type_name: &str,
+        config: DynamicValue,
+    ) -> Result<Vec<Diagnostic>, PluginError> {
+        let request = ValidateConfig { type_name: type_name.to_owned(), config, client_capabilities: None };
+        let response: CheckResponse = self.call(method::VALIDATE_EPHEMERAL_RESOURCE_CONFIG, request).await?;
+        Ok(response.diagnostics)
+    }
+
+    /// Opens an ephemeral resource. The caller renews it in time, and closes it in any case.
+    pub async fn open_ephemeral_resource(
+        &self,
+        type_name: &str,
+        config: DynamicValue,
+    ) -> Result<OpenEphemeralResourceResponse, PluginError> {
+        let client_capabilities = Some(self.capabilities());
+        let request = OpenEphemeralResource { type_name: type_name.to_owned(), config, client_capabilities };
+        self.call(method::OPEN_EPHEMERAL_RESOURCE, request).await
+    }
+
+    /// `private`: that of the last answer about the ephemeral resource.
+    pub async fn renew_ephemeral_resource(
+        &self,
+        type_name: &str,
+        private: Vec<u8>,
+    ) -> Result<RenewEphemeralResourceResponse, PluginError> {
+        let request = OpenedEphemeralResource { type_name: type_name.to_owned(), private };
+        self.call(method::RENEW_EPHEMERAL_RESOURCE, request).await
+    }
+
+    /// `private`: that of the last answer about the ephemeral resource.
+    pub async fn close_ephemeral_resource(
+        &self,
+        type_name: &str,
+        private: Vec<u8>,
+    ) -> Result<Vec<Diagnostic>, PluginError> {
+        let request = OpenedEphemeralResource { type_name: type_name.to_owned(), private };
+        let response: CheckResponse = self.call(method::CLOSE_EPHEMERAL_RESOURCE, request).await?;
+        Ok(response.diagnostics)
     }
 
     /// Calls a function, which needs no configuration. Arguments have the types of the function's parameters.

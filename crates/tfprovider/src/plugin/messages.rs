@@ -166,6 +166,8 @@ pub struct GetProviderSchemaResponse {
     pub server_capabilities: Option<Capabilities>,
     #[prost(btree_map = "string, message", tag = "7")]
     pub functions: BTreeMap<String, FunctionMessage>,
+    #[prost(btree_map = "string, bytes", tag = "8")]
+    pub ephemeral_resource_schemas: BTreeMap<String, Vec<u8>>,
 }
 
 /// What a function takes and returns. Types are JSON.
@@ -519,6 +521,61 @@ pub struct ReadDataSourceResponse {
     pub diagnostics: Vec<Diagnostic>,
     #[prost(message, optional, tag = "3")]
     pub deferred: Option<Deferred>,
+}
+
+/// Opens an ephemeral resource. The configuration is known.
+#[derive(Clone, PartialEq, Message)]
+pub struct OpenEphemeralResource {
+    #[prost(string, tag = "1")]
+    pub type_name: String,
+    #[prost(message, required, tag = "2")]
+    pub config: DynamicValue,
+    #[prost(message, optional, tag = "3")]
+    pub client_capabilities: Option<ClientCapabilities>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OpenEphemeralResourceResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub diagnostics: Vec<Diagnostic>,
+    /// When it must be renewed. `None`: never.
+    #[prost(message, optional, tag = "2")]
+    pub renew_at: Option<Timestamp>,
+    #[prost(message, required, tag = "3")]
+    pub result: DynamicValue,
+    #[prost(bytes = "vec", tag = "4")]
+    pub private: Vec<u8>,
+    #[prost(message, optional, tag = "5")]
+    pub deferred: Option<Deferred>,
+}
+
+/// Renews or closes an ephemeral resource.
+#[derive(Clone, PartialEq, Message)]
+pub struct OpenedEphemeralResource {
+    #[prost(string, tag = "1")]
+    pub type_name: String,
+    /// The private data of the last answer.
+    #[prost(bytes = "vec", tag = "2")]
+    pub private: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct RenewEphemeralResourceResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub diagnostics: Vec<Diagnostic>,
+    #[prost(message, optional, tag = "2")]
+    pub renew_at: Option<Timestamp>,
+    #[prost(bytes = "vec", tag = "3")]
+    pub private: Vec<u8>,
+}
+
+/// A time since 1970 in UTC.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Timestamp {
+    #[prost(int64, tag = "1")]
+    pub seconds: i64,
+    #[prost(int32, tag = "2")]
+    pub nanos: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]

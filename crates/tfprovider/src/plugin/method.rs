@@ -51,6 +51,10 @@ methods! {
     IMPORT_RESOURCE_STATE = "ImportResourceState";
     MOVE_RESOURCE_STATE = "MoveResourceState";
     READ_DATA_SOURCE = "ReadDataSource";
+    VALIDATE_EPHEMERAL_RESOURCE_CONFIG = "ValidateEphemeralResourceConfig";
+    OPEN_EPHEMERAL_RESOURCE = "OpenEphemeralResource";
+    RENEW_EPHEMERAL_RESOURCE = "RenewEphemeralResource";
+    CLOSE_EPHEMERAL_RESOURCE = "CloseEphemeralResource";
     CALL_FUNCTION = "CallFunction";
     GENERATE_RESOURCE_CONFIG = "GenerateResourceConfig";
     STOP_PROVIDER = "StopProvider" / "Stop";

@@ -14,6 +14,7 @@ pub struct ProviderSchema {
     provider: Option<Vec<u8>>,
     resources: BTreeMap<String, Vec<u8>>,
     data_sources: BTreeMap<String, Vec<u8>>,
+    ephemerals: BTreeMap<String, Vec<u8>>,
     provider_meta: Option<Vec<u8>>,
     functions: BTreeMap<String, FunctionMessage>,
     pub capabilities: Capabilities,
@@ -52,6 +53,7 @@ impl ProviderSchema {
             provider: response.provider,
             resources: response.resource_schemas,
             data_sources: response.data_source_schemas,
+            ephemerals: response.ephemeral_resource_schemas,
             provider_meta: response.provider_meta,
             functions: response.functions,
             capabilities: response.server_capabilities.unwrap_or_default(),
@@ -89,6 +91,11 @@ impl ProviderSchema {
     /// `None` if the provider has no such data source.
     pub fn data_source(&self, type_name: &str) -> Result<Option<Schema>, InvalidSchema> {
         self.data_sources.get(type_name).map(|encoded| decode(encoded, type_name)).transpose()
+    }
+
+    /// `None` if the provider has no such ephemeral resource.
+    pub fn ephemeral(&self, type_name: &str) -> Result<Option<Schema>, InvalidSchema> {
+        self.ephemerals.get(type_name).map(|encoded| decode(encoded, type_name)).transpose()
     }
 
     /// `None` if the provider has no such function.

@@ -215,6 +215,7 @@ pub fn provider_config(
         name: name.into(),
         provider: spec.provider.as_ref().map_or(name, |reference| &reference.name).into(),
         config,
+        ephemeral: Arc::default(),
         inputs,
         service_account: "".into(),
         runner,

@@ -303,7 +303,11 @@ async fn a_plan_that_shows_nothing_gets_no_status_before_everything_is_planned()
             bench.reconciler.observe(Event::ResourceDeleted("a".into()));
         }
         bench.react(Signal::Wake);
-        assert!(!bench.pending.iter().any(|command| matches!(command, Command::WriteApproval(_))), "{:?}", bench.pending);
+        assert!(
+            !bench.pending.iter().any(|command| matches!(command, Command::WriteApproval(_))),
+            "{:?}",
+            bench.pending
+        );
         bench.react(Signal::Planned(Box::new(planned)));
         bench.run_for(5).await;
         assert_eq!(bench.state("of-another-replica"), Some(ApprovalState::Superseded), "{is_deleted}");

@@ -1,0 +1,121 @@
+//! Ephemeral resources: values that a provider gives for one run. They are no objects: nothing of them is planned or kept, and
+//! what uses them waits for what they come from.
+
+use cty::{Mark, Value};
+use hcl::Diagnostic;
+
+use super::item::{Item, ModuleId};
+use super::objects::Object;
+use super::scope::{Outcome, Scope};
+use super::uses::{Dependency, Uses};
+use super::{Computed, Evaluation, ProviderConfig, Stop};
+use crate::address::{InstanceAddress, Key, Mode, ResourceName};
+
+/// An ephemeral resource that is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct EphemeralRequest<'a> {
+    /// Its address.
+    pub address: &'a InstanceAddress,
+    /// The provider configuration, without unknown values.
+    pub provider: &'a ProviderConfig,
+    /// The configuration by the schema, without unknown values.
+    pub config: &'a Value,
+}
+
+impl Evaluation {
+    /// Asks for the values of all ephemeral resources of a module, also of those that nothing uses: they may be wanted for what
+    /// opening them does.
+    pub(crate) fn open_all(&self, module: ModuleId) {
+        let instance = self.module(module);
+        for name in instance.module.resources.keys().filter(|name| name.mode == Mode::Ephemeral) {
+            let block = Item::Resource(module, name.clone());
+            self.demand(&block);
+            let instances = self.instances.borrow().get(&block).cloned();
+            let keys = instances.iter().flat_map(|instances| instances.known()).map(|each| each.key.clone());
+            self.ready.borrow_mut().extend(keys.map(|key| Item::Opened(module, name.clone(), key)));
+        }
+    }
+
+    /// The value of an ephemeral resource. It is unknown as long as its configuration is, and while something that it depends on
+    /// is.
+    pub(crate) fn opened(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Result<Computed, Stop> {
+        let item = Item::Object(module, name.clone(), key.cloned());
+        self.has_read(Stop::Item(item.clone()));
+        let object = self.objects.borrow().get(&item).cloned().ok_or(Stop::Item(item))?;
+        let mut uses: Uses = object.uses.iter().chain(&object.depends_on).cloned().collect();
+        let Some(schema) = object.schema.clone().filter(|_| !object.failed) else {
+            return Ok(Computed::failed(uses));
+        };
+        let Some(provider) = self.provider_of(&object)? else { return Ok(Computed::failed(uses)) };
+        uses.add(&provider.uses.iter().cloned().collect());
+        if provider.failed {
+            return Ok(Computed::failed(uses));
+        }
+        let is_ready =
+            object.config.is_wholly_known() && provider.config.is_wholly_known() && self.are_known(&object)?;
+        let request = EphemeralRequest { address: &object.address, provider: &provider, config: &object.config };
+        let opened = if is_ready { self.world.open(&request) } else { Ok(None) };
+        let value = match opened {
+            Ok(Some(value)) => schema.mark(&value),
+            Ok(None) => Value::unknown(schema.implied_type()),
+            Err(failure) => {
+                let summary = "Ephemeral resource cannot be opened";
+                let problem = Diagnostic::new(summary, format!("{}: {failure}", object.address), object.range);
+                self.report(match failure.hint {
+                    Some(hint) => problem.hint(hint),
+                    None => problem,
+                });
+                return Ok(Computed::failed(uses));
+            }
+        };
+        let value = value.with_mark(Mark::Ephemeral);
+        let mut outcome = Outcome { uses, ..Outcome::default() };
+        let holds = self.postconditions_hold(module, name, key, &value, &mut outcome)?;
+        Ok(Computed { value, uses: outcome.uses, failed: !holds })
+    }
+
+    fn provider_of(&self, object: &Object) -> Result<Option<std::sync::Arc<ProviderConfig>>, Stop> {
+        let address = &object.provider;
+        let module = self.paths.borrow().get(&address.module).copied();
+        let Some(module) = module else { return Ok(None) };
+        self.value_of(Item::Provider(module, address.source.clone(), address.local.clone()))?;
+        Ok(self.providers.borrow().get(address).cloned())
+    }
+
+    fn postconditions_hold(
+        &self,
+        module: ModuleId,
+        name: &ResourceName,
+        key: Option<&Key>,
+        value: &Value,
+        outcome: &mut Outcome,
+    ) -> Result<bool, Stop> {
+        let rules = &self.module(module).module.resources[name].lifecycle.postconditions;
+        let instances = self.instances_of(Item::Resource(module, name.clone()))?;
+        let each = instances.known().iter().find(|each| each.key.as_ref() == key);
+        let mut scope = Scope::new(self, module, each);
+        scope.this = Some(value.clone());
+        self.check(&scope, rules, "Resource postcondition failed", outcome)
+    }
+
+    /// Whether everything is known that `depends_on` names: what is about to change may be what the provider needs.
+    fn are_known(&self, object: &Object) -> Result<bool, Stop> {
+        for dependency in &object.depends_on {
+            let value = match dependency {
+                Dependency::Resource(address, _) => {
+                    let module = self.paths.borrow().get(&address.module).copied();
+                    module.map(|module| Item::ResourceValue(module, address.resource.clone()))
+                }
+                Dependency::Module { module, call, .. } => {
+                    let module = self.paths.borrow().get(module).copied();
+                    module.map(|module| Item::CallValue(module, call.clone()))
+                }
+            };
+            let Some(value) = value else { continue };
+            if !self.value_of(value)?.value.is_wholly_known() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,2 @@
+user          = "bob"
+token_version = 2
