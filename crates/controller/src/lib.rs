@@ -41,8 +41,7 @@ pub mod namespaces;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Client;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
@@ -57,15 +56,12 @@ use self::observed_client::observed;
 use self::observed_journal::ObservedJournal;
 use self::providers::{ObservedProvider, ProviderChecks};
 use self::shards::Division;
-use self::watch::{ListGate, PlanEvent, Watch};
+use self::watch::{DesiredObjects, NamespaceObjects, PlanEvent, Plans, Records, Watch};
 use crate::ui::cluster::Users;
 use crate::ui::server::Server;
-use api::RawObject;
 use drivers::hook::job::JobHooks;
 use drivers::kubernetes_object::{KubernetesObject, OwnerScope};
-use drivers::provider::requirement;
 use drivers::{Confinement, ObjectChange, ProviderOptions, Providers, Registry, RunnerPods, RunnerSettings};
-use engine::load::ProviderSpec;
 use model::Holder;
 use process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads, hide_from_others, memory_limit};
 use runtime::execute::{Engine, Pool};
@@ -159,13 +155,18 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let (namespaces, opened) = Namespaces::new(&options.limits, random.clone(), leadership.clone());
     let give_up = Shutdown::default();
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), give_up.clone());
-    let watch = Watch::new(&namespaces, &leadership, &metrics.watches, &random, &clock, &readiness);
-    watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
+    let watch = Watch {
+        client: client.clone(),
+        only: None,
+        namespaces: namespaces.clone(),
+        leadership: leadership.clone(),
+        metrics: metrics.watches.clone(),
+        random: random.clone(),
+        clock: clock.clone(),
+        readiness: readiness.clone(),
+    };
     let (plans, changed_plans) = mpsc::unbounded_channel();
-    watch_plans(&mut background, &options, &client, &watch, &plans);
-    let (send, observed_providers) = mpsc::unbounded_channel();
-    let report_provider = report_provider(installer, send);
-    background.spawn(watch.providers(client.clone(), report_provider, readiness.gate("providers")));
+    let observed_providers = watch_everything(&mut background, &options, &watch, &secrets, installer, &plans);
 
     let journal = Arc::new(ClusterJournal::new(secrets, namespaces.clone()));
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
@@ -187,10 +188,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         &ended,
     );
     if let Some(providers) = providers.clone() {
-        let (client, clock, random) = (client.clone(), clock.clone(), random.clone());
-        background.spawn(report_available_processes(providers.clone(), namespaces.clone()));
-        let checks = ProviderChecks { client, providers, leadership: leadership.clone(), clock, random };
-        background.spawn(checks.run(observed_providers));
+        check_providers(&mut background, watch, providers, observed_providers);
     }
     let mut writers = JoinSet::new();
     let report = report_statuses(namespaces.clone());
@@ -244,20 +242,6 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     outcome(lost, drained)
 }
 
-/// What the watch of Providers does with each one.
-fn report_provider(
-    installer: Arc<Installer>,
-    send: mpsc::UnboundedSender<ObservedProvider>,
-) -> impl Fn(&RawObject<api::Provider>, &Arc<ProviderSpec>) {
-    move |object, spec| {
-        let observed = ObservedProvider::of(object, spec);
-        // Before the Provider is used: the locked version is installed again.
-        installer.set_locked(&requirement(&spec.provider), observed.locked());
-        // The receiver may be dropped during shutdown.
-        let _ = send.send(observed);
-    }
-}
-
 /// What watches do with each change of an object.
 fn report_changes(namespaces: Arc<Namespaces>) -> Arc<dyn Fn(ObjectChange) + Send + Sync> {
     Arc::new(move |change| namespaces.apply(&change.namespace, Event::ObjectSeen(change.address, change.seen)))
@@ -293,6 +277,17 @@ fn sample(context: &Context) {
             metrics.set_processes(measured);
         });
     }
+}
+
+fn check_providers(
+    tasks: &mut JoinSet<()>,
+    watch: Watch,
+    providers: Arc<Providers>,
+    observed: mpsc::UnboundedReceiver<ObservedProvider>,
+) {
+    let Watch { client, namespaces, leadership, clock, random, .. } = watch;
+    tasks.spawn(report_available_processes(providers.clone(), namespaces));
+    tasks.spawn(ProviderChecks { client, providers, leadership, clock, random }.run(observed));
 }
 
 /// Reports to namespaces in which a provider process could not start that it can.
@@ -371,47 +366,27 @@ async fn live_view(options: &Options) -> Result<Option<axum::Router>, Controller
     Ok(Some(http::on_runtime(Server::new(Arc::new(users)).router(), Handle::current())))
 }
 
+/// Starts all watches. Returns the Providers that they deliver.
 fn watch_everything(
     tasks: &mut JoinSet<()>,
     options: &Options,
-    client: &Client,
     watch: &Watch,
     secrets: &Secrets,
-    readiness: &Readiness,
-) {
+    installer: Arc<Installer>,
+    plans: &mpsc::UnboundedSender<PlanEvent>,
+) -> mpsc::UnboundedReceiver<ObservedProvider> {
+    let (namespaces, random) = (watch.namespaces.clone(), watch.random.clone());
     let only = options.watch_namespaces.clone();
-    let list_gate = |name: &str| ListGate::new(name, &watch.leadership, readiness);
-    let api: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
-    tasks.spawn(watch.clone().records(
-        api,
-        secrets.clone(),
-        move |namespace| only.is_empty() || only.iter().any(|watched| watched == namespace),
-        list_gate("records"),
-    ));
-    for namespace in options.watched() {
-        let of = namespace.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
-        let gate = readiness.gate(format!("namespaces{of}"));
-        tasks.spawn(watch.clone().namespaces(client.clone(), namespace.clone(), gate));
-        let accounts = options.accounts();
-        let gate = list_gate(&format!("providerconfigs{of}"));
-        let configs = watch.clone().provider_configs(client.clone(), namespace.clone(), accounts.clone(), gate);
-        tasks.spawn(configs);
-        let gate = list_gate(&format!("datasources{of}"));
-        tasks.spawn(watch.clone().data_sources(client.clone(), namespace.clone(), accounts.clone(), gate));
-        let gate = list_gate(&format!("resources{of}"));
-        tasks.spawn(watch.clone().resources(client.clone(), namespace, accounts, gate));
+    tasks.spawn(watch.follow(Records::new(&options.namespace, only, namespaces, secrets.clone(), random)));
+    for only in options.watched() {
+        let watch = Watch { only, ..watch.clone() };
+        tasks.spawn(watch.follow(NamespaceObjects));
+        tasks.spawn(watch.follow(DesiredObjects::<api::ProviderConfig>::new(options.accounts())));
+        tasks.spawn(watch.follow(DesiredObjects::<api::DataSource>::new(options.accounts())));
+        tasks.spawn(watch.follow(DesiredObjects::<api::Resource>::new(options.accounts())));
+        tasks.spawn(watch.follow(Plans::new(plans.clone())));
     }
-}
-
-/// Watches the Plans. The controller is ready without them: until its CRD is installed, there are none.
-fn watch_plans(
-    tasks: &mut JoinSet<()>,
-    options: &Options,
-    client: &Client,
-    watch: &Watch,
-    send: &mpsc::UnboundedSender<PlanEvent>,
-) {
-    for namespace in options.watched() {
-        tasks.spawn(watch.clone().plans(client.clone(), namespace, send.clone()));
-    }
+    let (send, observed) = mpsc::unbounded_channel();
+    tasks.spawn(watch.follow(watch::Providers::new(installer, send)));
+    observed
 }

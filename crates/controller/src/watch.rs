@@ -1,31 +1,43 @@
 //! Watches: converts the streams of the API server to events of namespaces. Only compact forms are kept: objects are
 //! decoded on arrival, and their JSON, managed fields and last-applied annotation are dropped.
+//!
+//! [`Watch::follow`] is the loop of all of them, and a [`WatchedKind`] says what becomes of its objects. Three watches have
+//! loops of their own, because their errors are none of the controller. `inputs::reader` and the driver of
+//! `kubernetes_object` act as service accounts, and read what these may not watch from time to time.
+//! `ui::cluster::watch` acts as a user, who sees the error.
 
 mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt, stream};
+use futures::StreamExt as _;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PartialObjectMeta};
-use kube::runtime::WatchStreamExt;
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Config, watcher};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::leadership::Leadership;
 use super::metrics::WatchMetrics;
 use super::namespaces::Namespaces;
+use super::providers::ObservedProvider;
 use api::{PlanObject, RawObject};
+use drivers::provider::requirement;
 use engine::load::{self, Interner, ServiceAccounts};
 use model::{Address, Value, Version};
 use process::backoff::{LoggedErrors, Pauses};
 use process::{Clock, Gate, Random, Readiness, watch_error};
-use runtime::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, PublishedStatus};
+use runtime::reconcile::index::{Event, ListedKind, ObservedProviderConfig, ObservedResource, PublishedStatus};
 use runtime::store::ResourceMeta;
+use tfprovider::install::Installer;
+
+pub use records::Records;
 
 /// kubectl's copy of the applied manifest, which is no part of the desired state.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -33,15 +45,399 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The interner of shared strings is reset at this size.
 const MOST_TEXTS: usize = 10_000;
 
+/// What becomes of the objects of one kind.
+pub trait WatchedKind: Send + 'static {
+    type Object: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static;
+
+    /// The name in messages and metrics.
+    const NAME: &'static str;
+    /// Whether only objects in the shards that this replica holds matter.
+    const IS_SHARDED: bool = true;
+    /// Whether the process is not ready, and no shard leads, before the first list.
+    const IS_REQUIRED: bool = true;
+
+    fn api(&self, watch: &Watch) -> Api<Self::Object>;
+
+    /// What is selected, also by the shards at the time when a watch begins.
+    fn config(&self, _: &Watch) -> Config {
+        Config::default()
+    }
+
+    /// The namespace in whose shard an object is, if it is in any.
+    fn namespace(object: &Self::Object) -> Option<String> {
+        object.namespace()
+    }
+
+    /// A new list of all objects starts.
+    fn relisting(&mut self, _: &Watch) {}
+
+    /// An object was listed, created or changed.
+    fn applied(&mut self, watch: &Watch, object: Self::Object) -> impl Future<Output = ()> + Send;
+
+    fn deleted(&mut self, watch: &Watch, object: &Self::Object);
+
+    /// The list is complete.
+    fn listed(&mut self, _: &Watch) {}
+}
+
 /// The dependencies of every watch.
 #[derive(Clone)]
 pub struct Watch {
+    pub client: Client,
+    /// The only namespace that is watched.
+    pub only: Option<String>,
     pub namespaces: Arc<Namespaces>,
     pub leadership: Leadership,
     pub metrics: WatchMetrics,
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
     pub readiness: Readiness,
+}
+
+/// How a watch works.
+#[derive(Default)]
+struct Health {
+    errors: LoggedErrors,
+    /// The number of failures since it last worked.
+    failures: u32,
+}
+
+impl Watch {
+    /// Follows the objects of a kind for ever. The watch of a sharded kind begins after the first attempt to get shards,
+    /// and begins again when shards are gained.
+    pub fn follow<K: WatchedKind>(&self, kind: K) -> impl Future<Output = ()> + Send + use<K> {
+        let gate = K::IS_REQUIRED.then(|| {
+            let name: Arc<str> = match &self.only {
+                Some(namespace) => format!("{} of {namespace}", K::NAME).into(),
+                None => K::NAME.into(),
+            };
+            self.leadership.add_watch(&name);
+            (self.readiness.gate(&*name), name)
+        });
+        self.clone().run(kind, gate)
+    }
+
+    async fn run<K: WatchedKind>(self, mut kind: K, gate: Option<(Gate, Arc<str>)>) {
+        let mut health = Health::default();
+        loop {
+            // What is in no shard is listed once for all generations.
+            let generation = if K::IS_SHARDED { self.leadership.clone().begun().await } else { u64::MAX };
+            self.readiness.add_watch(K::NAME);
+            let events = watcher(kind.api(&self), kind.config(&self))
+                .backoff(Pauses::new(self.random.clone()))
+                .take_until(self.leadership.clone().gained_after(generation));
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                let event = match event {
+                    Ok(event) => event,
+                    Err(error) => {
+                        self.failed(K::NAME, &mut health, watch_error(&error));
+                        continue;
+                    }
+                };
+                self.delivered(K::NAME, &mut health, &event);
+                match event {
+                    watcher::Event::Init => kind.relisting(&self),
+                    watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                        if K::namespace(&object).is_none_or(|namespace| self.leadership.watches(&namespace)) {
+                            kind.applied(&self, object).await;
+                        }
+                    }
+                    watcher::Event::Delete(object) => kind.deleted(&self, &object),
+                    watcher::Event::InitDone => {
+                        kind.listed(&self);
+                        if let Some((gate, name)) = &gate {
+                            self.leadership.listed(name, generation);
+                            gate.open();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The objects in the only namespace, or in all.
+    fn scoped<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        match &self.only {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+
+    fn delivered<K>(&self, name: &'static str, health: &mut Health, event: &watcher::Event<K>) {
+        // The beginning of a list says nothing: the list can fail.
+        if matches!(event, watcher::Event::Init) {
+            return self.metrics.listing(name);
+        }
+        self.metrics.delivered(name, self.clock.now());
+        if std::mem::take(&mut health.failures) > 0 {
+            self.readiness.watch(name, None);
+        }
+        if health.errors.succeeded() {
+            tracing::info!(watch = name, "the watch works again");
+        }
+    }
+
+    fn failed(&self, name: &'static str, health: &mut Health, error: String) {
+        self.metrics.failed(name);
+        health.failures += 1;
+        if health.errors.is_news(&error) {
+            tracing::warn!(watch = name, error, "watch interrupted; retrying");
+        }
+        // A single failure is no news: the API server ends watches.
+        if health.failures > 1 {
+            self.readiness.watch(name, Some(error));
+        }
+    }
+}
+
+/// A kind of objects that are desired in a namespace.
+pub trait DesiredKind: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + 'static {
+    /// The name in messages and metrics.
+    const NAME: &'static str;
+    const LISTED: ListedKind;
+
+    fn observe(object: &RawObject<Self>, accounts: &ServiceAccounts, interner: &mut Interner) -> Event;
+
+    fn deleted(name: &str) -> Event;
+}
+
+impl DesiredKind for api::Resource {
+    const NAME: &'static str = "resources";
+    const LISTED: ListedKind = ListedKind::Resources;
+
+    fn observe(object: &RawObject<Self>, accounts: &ServiceAccounts, interner: &mut Interner) -> Event {
+        let decoded = load::from_raw(object, accounts, interner);
+        Event::ResourceApplied(observe(&object.metadata, decoded, interner))
+    }
+
+    fn deleted(name: &str) -> Event {
+        Event::ResourceDeleted(Address::single(name).name)
+    }
+}
+
+impl DesiredKind for api::DataSource {
+    const NAME: &'static str = "datasources";
+    const LISTED: ListedKind = ListedKind::DataSources;
+
+    fn observe(object: &RawObject<Self>, accounts: &ServiceAccounts, interner: &mut Interner) -> Event {
+        let decoded = load::data_from_raw(object, accounts, interner);
+        Event::ResourceApplied(observe(&object.metadata, decoded, interner))
+    }
+
+    fn deleted(name: &str) -> Event {
+        Event::ResourceDeleted(Address::data(name).name)
+    }
+}
+
+impl DesiredKind for api::ProviderConfig {
+    const NAME: &'static str = "providerconfigs";
+    const LISTED: ListedKind = ListedKind::ProviderConfigs;
+
+    fn observe(object: &RawObject<Self>, accounts: &ServiceAccounts, interner: &mut Interner) -> Event {
+        Event::ProviderConfigApplied(observe_provider_config(object, accounts, interner))
+    }
+
+    fn deleted(name: &str) -> Event {
+        Event::ProviderConfigDeleted(name.into())
+    }
+}
+
+/// The objects of a kind that are desired in namespaces.
+pub struct DesiredObjects<K> {
+    accounts: ServiceAccounts,
+    interner: Interner,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> DesiredObjects<K> {
+    pub fn new(accounts: ServiceAccounts) -> Self {
+        Self { accounts, interner: Interner::default(), kind: PhantomData }
+    }
+}
+
+impl<K: DesiredKind> WatchedKind for DesiredObjects<K> {
+    type Object = RawObject<K>;
+
+    const NAME: &'static str = K::NAME;
+
+    fn api(&self, watch: &Watch) -> Api<Self::Object> {
+        watch.scoped()
+    }
+
+    fn relisting(&mut self, watch: &Watch) {
+        watch.namespaces.apply_to_all(watch.only.as_deref(), &Event::Relisting(K::LISTED));
+    }
+
+    async fn applied(&mut self, watch: &Watch, object: Self::Object) {
+        // Frequent strings are interned again soon.
+        if self.interner.len() > MOST_TEXTS {
+            self.interner = Interner::default();
+        }
+        watch.namespaces.apply(&namespace_of(&object), K::observe(&object, &self.accounts, &mut self.interner));
+    }
+
+    fn deleted(&mut self, watch: &Watch, object: &Self::Object) {
+        watch.namespaces.apply(&namespace_of(object), K::deleted(&object.name_any()));
+    }
+
+    fn listed(&mut self, watch: &Watch) {
+        watch.namespaces.apply_to_all(watch.only.as_deref(), &Event::Listed(K::LISTED));
+    }
+}
+
+/// The Providers of the cluster.
+pub struct Providers {
+    installer: Arc<Installer>,
+    observed: UnboundedSender<ObservedProvider>,
+    known: BTreeMap<Arc<str>, Arc<load::ProviderSpec>>,
+    /// During a list: those that it contains.
+    listing: Option<BTreeMap<Arc<str>, Arc<load::ProviderSpec>>>,
+}
+
+impl Providers {
+    /// `observed` receives what the status of each is written from.
+    pub fn new(installer: Arc<Installer>, observed: UnboundedSender<ObservedProvider>) -> Self {
+        Self { installer, observed, known: BTreeMap::new(), listing: None }
+    }
+}
+
+impl WatchedKind for Providers {
+    type Object = RawObject<api::Provider>;
+
+    const NAME: &'static str = "providers";
+    const IS_SHARDED: bool = false;
+
+    fn api(&self, watch: &Watch) -> Api<Self::Object> {
+        Api::all(watch.client.clone())
+    }
+
+    fn relisting(&mut self, _: &Watch) {
+        self.listing = Some(BTreeMap::new());
+    }
+
+    async fn applied(&mut self, watch: &Watch, object: Self::Object) {
+        let spec = Arc::new(load::provider_from_raw(&object));
+        let observed = ObservedProvider::of(&object, &spec);
+        // Before the Provider is used: the locked version is installed again.
+        self.installer.set_locked(&requirement(&spec.provider), observed.locked());
+        // The receiver may be dropped during shutdown.
+        let _ = self.observed.send(observed);
+        let name = spec.provider.name.clone();
+        if let Some(listing) = &mut self.listing {
+            listing.insert(name, spec);
+            return;
+        }
+        // The watch also delivers own status writes.
+        let old = self.known.get(&name);
+        if old.is_none_or(|old| old.provider != spec.provider || old.runner != spec.runner) {
+            self.known.insert(name, spec);
+            watch.namespaces.provide(self.known.clone());
+        }
+    }
+
+    fn deleted(&mut self, watch: &Watch, object: &Self::Object) {
+        self.known.remove(&*object.name_any());
+        watch.namespaces.provide(self.known.clone());
+    }
+
+    fn listed(&mut self, watch: &Watch) {
+        self.known = self.listing.take().unwrap_or_default();
+        watch.namespaces.provide(self.known.clone());
+    }
+}
+
+/// Plans. Only their metadata is received: the manifests of a Plan are requested when they are needed.
+pub struct Plans {
+    changes: UnboundedSender<PlanEvent>,
+    known: BTreeSet<PlanKey>,
+    /// During a list: those that it does not contain yet.
+    unlisted: BTreeSet<PlanKey>,
+}
+
+impl Plans {
+    pub fn new(changes: UnboundedSender<PlanEvent>) -> Self {
+        Self { changes, known: BTreeSet::new(), unlisted: BTreeSet::new() }
+    }
+
+    fn send(&self, event: PlanEvent) {
+        // The receiver is dropped during shutdown.
+        let _ = self.changes.send(event);
+    }
+}
+
+impl WatchedKind for Plans {
+    type Object = PartialObjectMeta<PlanObject>;
+
+    const NAME: &'static str = "plans";
+    // Until their CRD is installed, there are none.
+    const IS_REQUIRED: bool = false;
+
+    fn api(&self, watch: &Watch) -> Api<Self::Object> {
+        watch.scoped()
+    }
+
+    fn relisting(&mut self, _: &Watch) {
+        self.unlisted.clone_from(&self.known);
+    }
+
+    async fn applied(&mut self, _: &Watch, plan: Self::Object) {
+        let key = PlanKey::of(&plan);
+        self.unlisted.remove(&key);
+        self.known.insert(key.clone());
+        let uid = plan.uid().unwrap_or_default().into();
+        self.send(PlanEvent::Applied { key, uid, generation: plan.metadata.generation.unwrap_or_default() });
+    }
+
+    fn deleted(&mut self, _: &Watch, plan: &Self::Object) {
+        let key = PlanKey::of(plan);
+        self.known.remove(&key);
+        self.send(PlanEvent::Deleted(key));
+    }
+
+    fn listed(&mut self, _: &Watch) {
+        for key in std::mem::take(&mut self.unlisted) {
+            self.known.remove(&key);
+            self.send(PlanEvent::Deleted(key));
+        }
+    }
+}
+
+/// The Namespaces themselves.
+pub struct NamespaceObjects;
+
+impl WatchedKind for NamespaceObjects {
+    type Object = PartialObjectMeta<Namespace>;
+
+    const NAME: &'static str = "namespaces";
+    const IS_SHARDED: bool = false;
+
+    fn api(&self, watch: &Watch) -> Api<Self::Object> {
+        Api::all(watch.client.clone())
+    }
+
+    fn config(&self, watch: &Watch) -> Config {
+        match &watch.only {
+            Some(name) => Config::default().fields(&format!("metadata.name={name}")),
+            None => Config::default(),
+        }
+    }
+
+    async fn applied(&mut self, watch: &Watch, object: Self::Object) {
+        watch.namespaces.apply(&object.name_any().into(), describe(&object));
+    }
+
+    // The watch of Resources has delivered their deletions; Resources cannot outlive their namespace.
+    fn deleted(&mut self, watch: &Watch, object: &Self::Object) {
+        watch.namespaces.forget_namespace(&object.name_any());
+    }
+}
+
+fn namespace_of(object: &impl kube::Resource) -> Arc<str> {
+    object.namespace().unwrap_or_default().into()
 }
 
 /// The namespace and the name of a Plan.
@@ -64,361 +460,9 @@ pub enum PlanEvent {
     Conflict(PlanKey),
 }
 
-/// The state of the lists of one watch. While it is closed, the process is not ready. A shard leads only after all watches
-/// have listed its namespaces.
-pub struct ListGate {
-    watch: Arc<str>,
-    leadership: Leadership,
-    gate: Gate,
-}
-
-impl ListGate {
-    /// Adds a watch.
-    pub fn new(watch: &str, leadership: &Leadership, readiness: &Readiness) -> Self {
-        let watch: Arc<str> = watch.into();
-        leadership.add_watch(&watch);
-        Self { gate: readiness.gate(&*watch), watch, leadership: leadership.clone() }
-    }
-
-    /// A list is complete. `generation`: that of the shards when it began.
-    fn listed(&self, generation: u64) {
-        self.leadership.listed(&self.watch, generation);
-        self.gate.open();
-    }
-}
-
-impl Watch {
-    pub fn new(
-        namespaces: &Arc<Namespaces>,
-        leadership: &Leadership,
-        metrics: &WatchMetrics,
-        random: &Arc<dyn Random>,
-        clock: &Arc<dyn Clock>,
-        readiness: &Readiness,
-    ) -> Self {
-        Self {
-            namespaces: namespaces.clone(),
-            leadership: leadership.clone(),
-            metrics: metrics.clone(),
-            random: random.clone(),
-            clock: clock.clone(),
-            readiness: readiness.clone(),
-        }
-    }
-
-    pub async fn resources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: ListGate) {
-        let kind = WatchedKind {
-            plural: "resources",
-            relisting: Event::ResourcesRelisting,
-            listed: Event::ResourcesListed,
-            address: |name| Address::single(name),
-        };
-        self.objects(client, namespace, gate, kind, |raw: &RawObject<api::Resource>, interner| {
-            let decoded = load::from_raw(raw, &accounts, interner);
-            observe(&raw.metadata, decoded, interner)
-        })
-        .await;
-    }
-
-    pub async fn data_sources(
-        self,
-        client: Client,
-        namespace: Option<String>,
-        accounts: ServiceAccounts,
-        gate: ListGate,
-    ) {
-        let kind = WatchedKind {
-            plural: "datasources",
-            relisting: Event::DataSourcesRelisting,
-            listed: Event::DataSourcesListed,
-            address: |name| Address::data(name),
-        };
-        self.objects(client, namespace, gate, kind, |raw: &RawObject<api::DataSource>, interner| {
-            let decoded = load::data_from_raw(raw, &accounts, interner);
-            observe(&raw.metadata, decoded, interner)
-        })
-        .await;
-    }
-
-    /// Watches Resources or DataSources.
-    async fn objects<K>(
-        self,
-        client: Client,
-        namespace: Option<String>,
-        gate: ListGate,
-        kind: WatchedKind,
-        observe: impl Fn(&RawObject<K>, &mut Interner) -> ObservedResource,
-    ) where
-        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + 'static,
-    {
-        let api: Api<RawObject<K>> = scoped(client, namespace.as_deref());
-        let stream = self.sharded_events(kind.plural, move || watcher(api.clone(), Config::default()));
-        let mut stream = std::pin::pin!(stream);
-        let only = namespace.as_deref();
-        let mut interner = Interner::default();
-        while let Some((generation, event)) = stream.next().await {
-            // Frequent strings are interned again soon.
-            if interner.len() > MOST_TEXTS {
-                interner = Interner::default();
-            }
-            match event {
-                watcher::Event::Init => self.namespaces.apply_to_all(only, &kind.relisting),
-                watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                    let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    if !self.leadership.watches(&namespace) {
-                        continue;
-                    }
-                    let observed = observe(&object, &mut interner);
-                    self.namespaces.apply(&namespace, Event::ResourceApplied(observed));
-                }
-                watcher::Event::Delete(object) => {
-                    let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    let name = (kind.address)(&object.name_any()).name;
-                    self.namespaces.apply(&namespace, Event::ResourceDeleted(name));
-                }
-                watcher::Event::InitDone => {
-                    self.namespaces.apply_to_all(only, &kind.listed);
-                    gate.listed(generation);
-                }
-            }
-        }
-    }
-
-    /// Watches the Providers of the cluster. `report` is called for each event of a Provider.
-    pub async fn providers(
-        self,
-        client: Client,
-        report: impl Fn(&RawObject<api::Provider>, &Arc<load::ProviderSpec>),
-        gate: Gate,
-    ) {
-        let stream = watcher(Api::<RawObject<api::Provider>>::all(client), Config::default());
-        let mut stream = std::pin::pin!(self.events("providers", stream));
-        let mut known: BTreeMap<Arc<str>, Arc<load::ProviderSpec>> = BTreeMap::new();
-        let mut listing = None;
-        while let Some(event) = stream.next().await {
-            match event {
-                watcher::Event::Init => listing = Some(BTreeMap::new()),
-                watcher::Event::InitApply(provider) => {
-                    let spec = Arc::new(load::provider_from_raw(&provider));
-                    report(&provider, &spec);
-                    listing.get_or_insert_default().insert(spec.provider.name.clone(), spec);
-                }
-                watcher::Event::Apply(provider) => {
-                    let spec = Arc::new(load::provider_from_raw(&provider));
-                    report(&provider, &spec);
-                    // The watch also delivers own status writes.
-                    let old = known.get(&spec.provider.name);
-                    if old.is_none_or(|old| old.provider != spec.provider || old.runner != spec.runner) {
-                        known.insert(spec.provider.name.clone(), spec);
-                        self.namespaces.provide(known.clone());
-                    }
-                }
-                watcher::Event::Delete(provider) => {
-                    known.remove(&*provider.name_any());
-                    self.namespaces.provide(known.clone());
-                }
-                watcher::Event::InitDone => {
-                    known = listing.take().unwrap_or_default();
-                    self.namespaces.provide(known.clone());
-                    gate.open();
-                }
-            }
-        }
-    }
-
-    pub async fn provider_configs(
-        self,
-        client: Client,
-        namespace: Option<String>,
-        accounts: ServiceAccounts,
-        gate: ListGate,
-    ) {
-        let api: Api<RawObject<api::ProviderConfig>> = scoped(client, namespace.as_deref());
-        let mut changes = std::pin::pin!(self.changes("providerconfigs", api));
-        let mut interner = Interner::default();
-        while let Some(change) = changes.next().await {
-            match change {
-                Change::Applied(namespace, object) => {
-                    let observed = observe_provider_config(&object, &accounts, &mut interner);
-                    self.namespaces.apply(&namespace, Event::ProviderConfigApplied(observed));
-                }
-                Change::Deleted(namespace, name) => {
-                    self.namespaces.apply(&namespace, Event::ProviderConfigDeleted(name));
-                }
-                Change::Listed(generation) => gate.listed(generation),
-            }
-        }
-    }
-
-    /// Sends the changes of Plans in a namespace, or in all. It receives metadata only: the manifests of a Plan are
-    /// requested when they are needed.
-    pub async fn plans(self, client: Client, namespace: Option<String>, send: UnboundedSender<PlanEvent>) {
-        let api: Api<PartialObjectMeta<PlanObject>> = scoped(client, namespace.as_deref());
-        let mut changes = std::pin::pin!(self.changes("plans", api));
-        while let Some(change) = changes.next().await {
-            let event = match change {
-                Change::Applied(namespace, plan) => PlanEvent::Applied {
-                    key: PlanKey { namespace, name: plan.name_any().into() },
-                    uid: plan.uid().unwrap_or_default().into(),
-                    generation: plan.metadata.generation.unwrap_or_default(),
-                },
-                Change::Deleted(namespace, name) => PlanEvent::Deleted(PlanKey { namespace, name }),
-                Change::Listed(_) => continue,
-            };
-            // The receiver is dropped during shutdown.
-            if send.send(event).is_err() {
-                return;
-            }
-        }
-    }
-
-    pub async fn namespaces(self, client: Client, only: Option<String>, gate: Gate) {
-        let config = match &only {
-            Some(name) => Config::default().fields(&format!("metadata.name={name}")),
-            None => Config::default(),
-        };
-        let stream = watcher(Api::<PartialObjectMeta<Namespace>>::all(client), config);
-        let mut stream = std::pin::pin!(self.events("namespaces", stream));
-        while let Some(event) = stream.next().await {
-            match event {
-                watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                    let name: Arc<str> = object.name_any().into();
-                    self.namespaces.apply(&name, describe(&object));
-                }
-                // The watch of Resources has delivered their deletions; Resources cannot outlive their namespace.
-                watcher::Event::Delete(object) => self.namespaces.forget_namespace(&object.name_any()),
-                watcher::Event::Init => {}
-                watcher::Event::InitDone => gate.open(),
-            }
-        }
-    }
-
-    /// The changes of the objects in the shards that this replica holds. What a list lacks is deleted.
-    fn changes<K>(&self, name: &'static str, api: Api<K>) -> impl Stream<Item = Change<K>> + Send
-    where
-        K: kube::Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-    {
-        let leadership = self.leadership.clone();
-        let (mut known, mut unlisted) = (BTreeSet::new(), BTreeSet::new());
-        let events = self.sharded_events(name, move || watcher(api.clone(), Config::default()));
-        let changes = events.map(move |(generation, event)| match event {
-            watcher::Event::Init => {
-                unlisted.clone_from(&known);
-                Vec::new()
-            }
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                let place = place(&object);
-                if !leadership.watches(&place.0) {
-                    return Vec::new();
-                }
-                unlisted.remove(&place);
-                known.insert(place.clone());
-                vec![Change::Applied(place.0, object)]
-            }
-            watcher::Event::Delete(object) => {
-                let place = place(&object);
-                known.remove(&place);
-                vec![Change::Deleted(place.0, place.1)]
-            }
-            watcher::Event::InitDone => {
-                let gone = std::mem::take(&mut unlisted);
-                known.retain(|place| !gone.contains(place));
-                let deleted = gone.into_iter().map(|(namespace, name)| Change::Deleted(namespace, name));
-                deleted.chain([Change::Listed(generation)]).collect()
-            }
-        });
-        changes.flat_map(stream::iter)
-    }
-
-    /// The events of a watch of all shards that this replica holds, with the generation of the shards for which its last
-    /// list began. It begins after the first attempt to get shards, and begins again when shards are gained. `start` may
-    /// select by the shards at that time. Other objects are left to the caller.
-    fn sharded_events<K, S>(
-        &self,
-        name: &'static str,
-        start: impl Fn() -> S + Send,
-    ) -> impl Stream<Item = (u64, watcher::Event<K>)> + Send
-    where
-        K: Send + 'static,
-        S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
-    {
-        let (watch, leadership) = (self.clone(), self.leadership.clone());
-        stream::repeat(()).then(move |()| leadership.clone().begun()).flat_map(move |generation| {
-            let until = watch.leadership.clone().gained_after(generation);
-            watch.events(name, start()).map(move |event| (generation, event)).take_until(until)
-        })
-    }
-
-    /// The events of a watch, which restarts after every error.
-    fn events<K, S>(&self, name: &'static str, stream: S) -> impl Stream<Item = watcher::Event<K>> + Send + use<K, S>
-    where
-        K: Send + 'static,
-        S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
-    {
-        let (metrics, clock, readiness) = (self.metrics.clone(), self.clock.clone(), self.readiness.clone());
-        let pauses = Pauses::new(self.random.clone());
-        let (mut errors, mut failures) = (LoggedErrors::default(), 0_u32);
-        readiness.add_watch(name);
-        stream.backoff(pauses).filter_map(move |event| {
-            match &event {
-                Ok(watcher::Event::Init) => metrics.listing(name),
-                Ok(_) => {
-                    metrics.delivered(name, clock.now());
-                    if std::mem::take(&mut failures) > 0 {
-                        readiness.watch(name, None);
-                    }
-                    if errors.succeeded() {
-                        tracing::info!(watch = name, "the watch works again");
-                    }
-                }
-                Err(error) => {
-                    metrics.failed(name);
-                    failures += 1;
-                    let error = watch_error(error);
-                    if errors.is_news(&error) {
-                        tracing::warn!(watch = name, error, "watch interrupted; retrying");
-                    }
-                    // A single failure is no news: the API server ends watches.
-                    if failures > 1 {
-                        readiness.watch(name, Some(error));
-                    }
-                }
-            }
-            std::future::ready(event.ok())
-        })
-    }
-}
-
-/// A change of an object in a namespace.
-enum Change<K> {
-    Applied(Arc<str>, K),
-    /// The namespace and the name.
-    Deleted(Arc<str>, Arc<str>),
-    /// A list is complete. It began with this generation of the shards.
-    Listed(u64),
-}
-
-/// Resources or DataSources.
-struct WatchedKind {
-    plural: &'static str,
-    relisting: Event,
-    listed: Event,
-    address: fn(&str) -> Address,
-}
-
-/// The namespace and the name of an object.
-fn place(object: &impl kube::Resource) -> (Arc<str>, Arc<str>) {
-    (object.namespace().unwrap_or_default().into(), object.name_any().into())
-}
-
-/// The objects in a namespace, or in all.
-fn scoped<K>(client: Client, namespace: Option<&str>) -> Api<K>
-where
-    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client, namespace),
-        None => Api::all(client),
+impl PlanKey {
+    fn of(plan: &PartialObjectMeta<PlanObject>) -> Self {
+        Self { namespace: namespace_of(plan), name: plan.name_any().into() }
     }
 }
 

@@ -6,19 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::runtime::watcher::{self, Config, watcher};
+use kube::runtime::watcher::Config;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::{ListGate, Watch, version};
+use super::{Watch, WatchedKind, version};
 use crate::namespaces::Namespaces;
 use engine::plan::ObjectBlock;
 use model::{Address, Reason, Stored};
 use process::Random;
 use process::backoff::Pauses;
-use runtime::reconcile::index::Event;
+use runtime::reconcile::index::{Event, ListedKind};
 use runtime::store::secrets::{
     FIELD_SELECTOR, RequestError, RetryPolicy, SecretContent, Secrets, SplitHead, decode, is_family,
     label_selector_without, namespace_of, size,
@@ -31,51 +30,11 @@ const INLINE_PATIENCE: RetryPolicy = RetryPolicy::Bounded(Duration::from_secs(1)
 /// The longest pause between two reads of a record with a missing or damaged part.
 const PARTS_PAUSE: Duration = Duration::from_mins(1);
 
-impl Watch {
-    /// Watches the records, which are all in the controller's own namespace. `serves` decides for which namespaces
-    /// records count.
-    pub async fn records(
-        self,
-        api: Api<Secret>,
-        secrets: Secrets,
-        serves: impl Fn(&str) -> bool + Send + Sync + 'static,
-        gate: ListGate,
-    ) {
-        let leadership = self.leadership.clone();
-        let stream = self.sharded_events("records", move || {
-            let labels = label_selector_without(&leadership.unwatched_buckets());
-            watcher(api.clone(), Config::default().fields(FIELD_SELECTOR).labels(&labels))
-        });
-        let mut stream = std::pin::pin!(stream);
-        let sink = Arc::new(EventSink { namespaces: self.namespaces.clone(), serves: Box::new(serves) });
-        let mut reader = Reader::new(sink, secrets, self.random.clone());
-        while let Some((generation, event)) = stream.next().await {
-            match event {
-                watcher::Event::Init => {
-                    // Every record in the list is read.
-                    reader.forget_all();
-                    self.namespaces.apply_to_all(None, &Event::RecordsRelisting);
-                }
-                watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => {
-                    // Records of earlier versions are not selected by their bucket.
-                    if self.leadership.watches(namespace_of(&secret)) {
-                        reader.read(&secret).await;
-                    }
-                }
-                watcher::Event::Delete(secret) => reader.deleted(&secret),
-                watcher::Event::InitDone => {
-                    self.namespaces.apply_to_all(None, &Event::RecordsListed);
-                    gate.listed(generation);
-                }
-            }
-        }
-    }
-}
-
 /// Forwards events of records.
 struct EventSink {
     namespaces: Arc<Namespaces>,
-    serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    /// The only namespaces whose records count. Empty: all.
+    only: Vec<String>,
 }
 
 /// The result of reading a record. `None`: it no longer exists.
@@ -83,7 +42,7 @@ type ReadRecord = Option<Result<Stored, UnreadableRecord>>;
 
 impl EventSink {
     fn apply(&self, namespace: &Arc<str>, event: Event) {
-        if (self.serves)(namespace) {
+        if self.only.is_empty() || self.only.iter().any(|only| *only == **namespace) {
             self.namespaces.apply(namespace, event);
         }
     }
@@ -112,8 +71,9 @@ impl EventSink {
     }
 }
 
-/// Converts Secrets to events.
-struct Reader {
+/// The records, which are all in the controller's own namespace.
+pub struct Records {
+    namespace: Arc<str>,
     sink: Arc<EventSink>,
     secrets: Secrets,
     random: Arc<dyn Random>,
@@ -124,10 +84,64 @@ struct Reader {
     by_name: BTreeMap<String, AbortHandle>,
 }
 
-impl Reader {
-    fn new(sink: Arc<EventSink>, secrets: Secrets, random: Arc<dyn Random>) -> Self {
+impl WatchedKind for Records {
+    type Object = Secret;
+
+    const NAME: &'static str = "records";
+
+    fn api(&self, watch: &Watch) -> Api<Secret> {
+        Api::namespaced(watch.client.clone(), &self.namespace)
+    }
+
+    fn config(&self, watch: &Watch) -> Config {
+        let labels = label_selector_without(&watch.leadership.unwatched_buckets());
+        Config::default().fields(FIELD_SELECTOR).labels(&labels)
+    }
+
+    // Records of earlier versions are not selected by their bucket.
+    fn namespace(secret: &Secret) -> Option<String> {
+        Some(namespace_of(secret).to_owned())
+    }
+
+    fn relisting(&mut self, watch: &Watch) {
+        // Every record in the list is read.
+        self.background.abort_all();
+        self.by_name.clear();
+        watch.namespaces.apply_to_all(None, &Event::Relisting(ListedKind::Records));
+    }
+
+    async fn applied(&mut self, _: &Watch, secret: Secret) {
+        self.read(&secret).await;
+    }
+
+    fn deleted(&mut self, _: &Watch, secret: &Secret) {
+        self.forget(secret);
+        let Some((namespace, address)) = instance_of(secret) else { return };
+        let version = version(&secret.metadata);
+        let event = match is_family(secret) {
+            true => Event::FamilyDeleted(address.name, version),
+            false => Event::RecordDeleted(address, version),
+        };
+        self.sink.apply(&namespace, event);
+    }
+
+    fn listed(&mut self, watch: &Watch) {
+        watch.namespaces.apply_to_all(None, &Event::Listed(ListedKind::Records));
+    }
+}
+
+impl Records {
+    /// The records in `namespace`. `only`: the namespaces whose records count. Empty: all.
+    pub fn new(
+        namespace: &str,
+        only: Vec<String>,
+        namespaces: Arc<Namespaces>,
+        secrets: Secrets,
+        random: Arc<dyn Random>,
+    ) -> Self {
         let (strings, background, by_name) = (Interner::default(), JoinSet::new(), BTreeMap::new());
-        Self { sink, secrets, random, strings, background, by_name }
+        let sink = Arc::new(EventSink { namespaces, only });
+        Self { namespace: namespace.into(), sink, secrets, random, strings, background, by_name }
     }
 
     /// Handles a Secret, immediately or as soon as it can be read.
@@ -211,22 +225,6 @@ impl Reader {
         self.by_name.insert(secret.metadata.name.clone().unwrap_or_default(), handle);
     }
 
-    fn deleted(&mut self, secret: &Secret) {
-        self.forget(secret);
-        let Some((namespace, address)) = instance_of(secret) else { return };
-        let version = version(&secret.metadata);
-        let event = match is_family(secret) {
-            true => Event::FamilyDeleted(address.name, version),
-            false => Event::RecordDeleted(address, version),
-        };
-        self.sink.apply(&namespace, event);
-    }
-
-    fn forget_all(&mut self) {
-        self.background.abort_all();
-        self.by_name.clear();
-    }
-
     /// Cancels the background read of a record.
     fn forget(&mut self, secret: &Secret) {
         while self.background.try_join_next().is_some() {}
@@ -282,7 +280,7 @@ mod tests {
     struct Stage {
         server: SharedServer,
         record: Record,
-        reader: Reader,
+        reader: Records,
         opened: mpsc::UnboundedReceiver<Arc<NamespaceHandle>>,
         head: Secret,
         address: Address,
@@ -294,8 +292,7 @@ mod tests {
         let record = large();
         secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
         let (namespaces, opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
-        let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
-        let reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
+        let reader = Records::new("purlin-system", Vec::new(), namespaces, secrets, Arc::new(SystemRandom));
         let head = head(&server);
         let (_, address) = instance_of(&head).unwrap();
         Stage { server, record, reader, opened, head, address }

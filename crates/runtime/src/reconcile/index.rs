@@ -61,6 +61,15 @@ pub struct ObservedResource {
     pub meta: Arc<ResourceMeta>,
 }
 
+/// A kind of objects of which a watch lists all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ListedKind {
+    Resources,
+    DataSources,
+    ProviderConfigs,
+    Records,
+}
+
 /// An event of a watch, or the result of a request to the API server.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -87,18 +96,10 @@ pub enum Event {
     FamilyDeleted(Arc<str>, Version),
     /// The index of a family exists but cannot be read, for this reason.
     FamilyUnreadable(Arc<str>, String),
-    /// A new list of all Resources starts.
-    ResourcesRelisting,
-    /// The list is complete: Resources that it does not contain no longer exist.
-    ResourcesListed,
-    /// A new list of all `DataSources` starts.
-    DataSourcesRelisting,
-    /// The list is complete: `DataSources` that it does not contain no longer exist.
-    DataSourcesListed,
-    /// A new list of all records starts.
-    RecordsRelisting,
-    /// The list is complete: records that it does not contain no longer exist.
-    RecordsListed,
+    /// A new list of all objects of a kind starts.
+    Relisting(ListedKind),
+    /// The list is complete: objects that it does not contain no longer exist.
+    Listed(ListedKind),
     /// The data of a `ConfigMap` or Secret, as a service account reads it.
     Input(InputKey, DataLookup),
     /// The Providers of the cluster have changed.
@@ -161,10 +162,8 @@ pub struct Index {
     providers: ProviderCache,
     approvals: ApprovalCache,
     changes: Changes,
-    /// During a list: the names of Resources that it does not contain yet.
-    resources_before: Option<BTreeSet<Arc<str>>>,
-    /// The same for `DataSources`.
-    data_before: Option<BTreeSet<Arc<str>>>,
+    /// During a list: the names that it does not contain yet. `records` has those of records.
+    unlisted: BTreeMap<ListedKind, BTreeSet<Arc<str>>>,
 }
 
 impl Index {
@@ -312,12 +311,8 @@ impl Index {
                 self.require_family(&name);
             }
             Event::FamilyUnreadable(name, why) => self.wake_for_family(|families| families.unreadable(name, why)),
-            Event::ResourcesRelisting => self.relisting(false),
-            Event::ResourcesListed => self.listed(false),
-            Event::DataSourcesRelisting => self.relisting(true),
-            Event::DataSourcesListed => self.listed(true),
-            Event::RecordsRelisting => self.records_relisting(),
-            Event::RecordsListed => self.records_listed(),
+            Event::Relisting(kind) => self.relisting(kind),
+            Event::Listed(kind) => self.listed(kind),
             Event::Input(key, data) => self.input_changed(&key, data),
             Event::Providers(providers) => {
                 if self.providers.providers(providers) {
@@ -351,7 +346,7 @@ impl Index {
 
     /// Whether a list of Resources is in progress: Resources that it does not contain yet may have changed.
     pub fn is_relisting(&self) -> bool {
-        self.resources_before.is_some() || self.data_before.is_some()
+        [ListedKind::Resources, ListedKind::DataSources].iter().any(|kind| self.unlisted.contains_key(kind))
     }
 
     /// The configuration of these names.
@@ -377,31 +372,42 @@ impl Index {
         names.iter().filter(|name| self.families.is_rebuilt(name)).cloned().collect()
     }
 
-    /// Starts a list of all `DataSources`, or of all Resources.
-    fn relisting(&mut self, data: bool) {
-        let entries = self.entries.iter().filter(|(_, entry)| entry.instance.address.is_data() == data);
-        let names = entries.map(|(name, _)| name.clone()).collect();
-        *self.unlisted(data) = Some(names);
+    fn relisting(&mut self, kind: ListedKind) {
+        let names = match kind {
+            ListedKind::Resources | ListedKind::DataSources => self
+                .entries
+                .iter()
+                .filter(|(_, entry)| listed_kind(&entry.instance) == kind)
+                .map(|(name, _)| name.clone())
+                .collect(),
+            ListedKind::ProviderConfigs => self.providers.names().cloned().collect(),
+            ListedKind::Records => return self.records_relisting(),
+        };
+        self.unlisted.insert(kind, names);
     }
 
-    /// Ends the list: objects that it does not contain no longer exist.
-    fn listed(&mut self, data: bool) {
-        for name in self.unlisted(data).take().unwrap_or_default() {
-            self.resource_deleted(&name);
+    fn listed(&mut self, kind: ListedKind) {
+        if kind == ListedKind::Records {
+            return self.records_listed();
+        }
+        for name in self.unlisted.remove(&kind).unwrap_or_default() {
+            match kind {
+                ListedKind::ProviderConfigs => self.provider_config_deleted(&name),
+                _ => self.resource_deleted(&name),
+            }
         }
     }
 
-    /// The names that the current list does not contain yet; `None` outside of a list.
-    fn unlisted(&mut self, data: bool) -> &mut Option<BTreeSet<Arc<str>>> {
-        if data { &mut self.data_before } else { &mut self.resources_before }
+    fn mark_listed(&mut self, kind: ListedKind, name: &str) {
+        if let Some(unlisted) = self.unlisted.get_mut(&kind) {
+            unlisted.remove(name);
+        }
     }
 
     fn resource_applied(&mut self, observed: ObservedResource) {
         let ObservedResource { instance, published, version, meta } = observed;
         let name = instance.address.name.clone();
-        if let Some(before) = self.unlisted(instance.address.is_data()) {
-            before.remove(&name);
-        }
+        self.mark_listed(listed_kind(&instance), &name);
         let has_record = self.is_recorded(&name);
         let known = self.entries.get(&name).map(|entry| &entry.instance);
         let instance = match known {
@@ -535,6 +541,10 @@ impl Overlay {
         };
         Arc::new(Instance { record_annotation, has_finalizer, ..Instance::clone(observed) })
     }
+}
+
+fn listed_kind(instance: &Instance) -> ListedKind {
+    if instance.address.is_data() { ListedKind::DataSources } else { ListedKind::Resources }
 }
 
 /// Whether a change of a Resource requires a plan. A change of the finalizer or the annotation does not, unless another

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Index;
 use super::inputs::config_keys;
+use super::{Index, ListedKind};
 use api::RawObject;
 use engine::load::expression::Scope;
 use engine::load::{
@@ -106,6 +106,10 @@ impl ProviderCache {
         self.configs.is_empty()
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.configs.keys()
+    }
+
     pub fn touch(&mut self) {
         self.touched |= !self.configs.is_empty();
     }
@@ -140,6 +144,7 @@ fn is_served(instance: &Instance) -> bool {
 impl Index {
     pub fn provider_config_applied(&mut self, observed: ObservedProviderConfig) {
         let name = observed.config.name.clone();
+        self.mark_listed(ListedKind::ProviderConfigs, &name);
         let known = self.providers.configs.get_mut(&name);
         if let Some(known) = known.filter(|known| known.meta.uid == observed.meta.uid) {
             // Own writes are recorded before the watch delivers them.

@@ -211,12 +211,12 @@ fn a_new_list_removes_missing_objects_except_newer_own_writes() {
         Event::RecordApplied(record("a", 5, &[])),
         Event::RecordApplied(record("b", 6, &[])),
     ]);
-    index.apply(Event::RecordsRelisting);
-    index.apply(Event::ResourcesRelisting);
+    index.apply(Event::Relisting(ListedKind::Records));
+    index.apply(Event::Relisting(ListedKind::Resources));
     index.begin(&Address::single("b"), step());
     index.end(&Address::single("b"), Written::Record(record("b", 8, &[])));
-    index.apply(Event::RecordsListed);
-    index.apply(Event::ResourcesListed);
+    index.apply(Event::Listed(ListedKind::Records));
+    index.apply(Event::Listed(ListedKind::Resources));
     assert_eq!(index.records().keys().map(ToString::to_string).collect::<Vec<_>>(), ["b"]);
     assert!(index.instance("a").is_none());
 }
@@ -304,9 +304,9 @@ fn a_moved_name_is_connected_with_its_previous_name() {
     Arc::make_mut(&mut moving.record).moving_to = Some(Box::new(Address::single("b")));
     index.apply(Event::RecordApplied(moving));
     assert_eq!(index.component(["b".into()]).len(), 2, "the record has the new address");
-    index.apply(Event::ResourcesRelisting);
+    index.apply(Event::Relisting(ListedKind::Resources));
     assert!(index.is_relisting());
-    index.apply(Event::ResourcesListed);
+    index.apply(Event::Listed(ListedKind::Resources));
     assert!(!index.is_relisting());
 }
 
@@ -516,4 +516,14 @@ fn references_in_a_provider_config_use_recorded_values() {
     );
     index.apply(recorded("web[1]", 6, ("id", "w-1".into())));
     assert_eq!(evaluated(&index), r#"{"address":"w-1"}"#);
+}
+
+#[test]
+fn a_provider_config_that_a_new_list_lacks_no_longer_exists() {
+    let configs = [clouds(), provider_config("own", 2, 1, "a"), provider_config("other", 2, 1, "a")];
+    let mut index = index(configs.into_iter().chain([applied(served("disk", "own")), applied(served("b", "other"))]));
+    index.apply(Event::Relisting(ListedKind::ProviderConfigs));
+    // It is listed at the version of the last own write, or before.
+    index.apply(provider_config("other", 1, 1, "a"));
+    wakes(&mut index, Event::Listed(ListedKind::ProviderConfigs), &["disk"]);
 }

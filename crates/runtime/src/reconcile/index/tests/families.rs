@@ -39,8 +39,8 @@ fn a_family_is_planned_when_an_instance_leaves_its_index() {
     wakes(&mut index, Event::FamilyUnreadable("web".into(), "damaged".into()), &["web"]);
     let config = index.config(&BTreeSet::from(["web".into()]));
     assert_eq!(config.instances[&Address::single("web")].problems[0].reason, model::Reason::RecordUnreadable);
-    index.apply(Event::RecordsRelisting);
-    wakes(&mut index, Event::RecordsListed, &["web"]);
+    index.apply(Event::Relisting(ListedKind::Records));
+    wakes(&mut index, Event::Listed(ListedKind::Records), &["web"]);
     assert_eq!(indexed(&index), Vec::<String>::new());
 }
 
@@ -109,12 +109,12 @@ fn a_family_that_no_list_shows_an_index_of_has_lost_it() {
     let mut index = index([applied(marked(resource("web", 1, &[]))), Event::RecordApplied(record_at("web[0]", 2))]);
     assert_eq!(lost(&index), None, "the index can be late");
     let stored = Event::RecordApplied(record_at("web[0]", 2));
-    for event in [Event::RecordsRelisting, stored.clone(), Event::RecordsListed] {
+    for event in [Event::Relisting(ListedKind::Records), stored.clone(), Event::Listed(ListedKind::Records)] {
         index.apply(event);
     }
     assert_eq!(lost(&index).as_deref(), Some("Index web[1]"));
     let family_index = Event::FamilyApplied(family(&[0], 5));
-    for event in [Event::RecordsRelisting, stored, family_index, Event::RecordsListed] {
+    for event in [Event::Relisting(ListedKind::Records), stored, family_index, Event::Listed(ListedKind::Records)] {
         index.apply(event);
     }
     assert_eq!(lost(&index), None);

@@ -95,8 +95,8 @@ fn a_record_that_is_deleted_and_listed_during_a_step_and_restored_later_exists()
     let address = Address::single("a");
     index.begin(&address, step());
     index.apply(Event::RecordDeleted(address.clone(), Version(7)));
-    index.apply(Event::RecordsRelisting);
-    index.apply(Event::RecordsListed);
+    index.apply(Event::Relisting(ListedKind::Records));
+    index.apply(Event::Listed(ListedKind::Records));
     index.end(&address, Written::Erased);
     assert!(index.records().is_empty());
     wakes(&mut index, Event::RecordApplied(record("a", 8, &[])), &["a"]);
@@ -109,15 +109,15 @@ fn a_list_removes_a_record_that_a_running_step_has_written() {
     let address = Address::single("a");
     index.begin(&address, step());
     index.apply(Event::RecordApplied(record("a", 6, &[])));
-    index.apply(Event::RecordsRelisting);
-    index.apply(Event::RecordsListed);
+    index.apply(Event::Relisting(ListedKind::Records));
+    index.apply(Event::Listed(ListedKind::Records));
     index.end(&address, Written::Record(record("a", 6, &[])));
     assert!(index.records().is_empty());
     // The record of a create.
     index.begin(&address, step());
     index.apply(Event::RecordApplied(record("a", 8, &[])));
-    index.apply(Event::RecordsRelisting);
-    index.apply(Event::RecordsListed);
+    index.apply(Event::Relisting(ListedKind::Records));
+    index.apply(Event::Listed(ListedKind::Records));
     index.end(&address, Written::Record(record("a", 8, &[])));
     assert!(index.records().is_empty());
 }
@@ -152,18 +152,18 @@ fn a_read_corrects_what_the_watch_did_not_deliver() {
 fn an_event_about_an_erased_record_causes_a_read() {
     let mut index = index([]);
     let address = Address::single("a");
-    index.apply(Event::RecordsRelisting);
+    index.apply(Event::Relisting(ListedKind::Records));
     index.begin(&address, step());
     index.end(&address, Written::Record(record("a", 5, &[])));
     index.begin(&address, step());
     index.end(&address, Written::Erased);
-    index.apply(Event::RecordsListed);
+    index.apply(Event::Listed(ListedKind::Records));
     index.take_changes();
     wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &[]);
     assert!(index.take_unconfirmed().is_empty(), "a late event");
-    index.apply(Event::RecordsRelisting);
+    index.apply(Event::Relisting(ListedKind::Records));
     assert_eq!(index.records().known(&address), KnownRecord::Unknown, "the list shows the removal");
-    index.apply(Event::RecordsListed);
+    index.apply(Event::Listed(ListedKind::Records));
 
     index.apply(Event::RecordApplied(record("a", 7, &[])));
     index.begin(&address, step());
