@@ -9,6 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{ListParams, ObjectMeta, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::core::NamespaceResourceScope;
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use super::inputs::Inputs;
 use super::options::Cluster;
 use super::output::Console;
 use super::view::{self, View};
-use api::{DataSource, Resource};
+use api::{DataSource, RawObject, Resource};
 use drivers::Registry;
 use drivers::kubernetes_object::{self, KubernetesObject, OwnerScope, kubeconfig_problem};
 use engine::load::{self, Config, DataLookup, Instance};
@@ -76,8 +77,20 @@ impl Connection {
         Secrets::new(client, namespace, Arc::new(SystemRandom), Shutdown::default()).for_user()
     }
 
-    fn resources(&self) -> Api<Resource> {
+    /// The objects of a kind in the namespace.
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    async fn all<K>(&self) -> anyhow::Result<Vec<K>>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+        K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    {
+        list_all(&self.api(), &ListParams::default()).await
     }
 
     /// The variable `ns` of expressions. Without permission to read the Namespace, its labels are unknown, and
@@ -93,13 +106,17 @@ impl Connection {
     }
 
     /// The desired state as the controller loads it, except that inputs are read with the user's permissions.
-    async fn config(&self, resources: &[Resource], data: &[DataSource]) -> Config {
-        let mut instances = instances(resources, data);
+    async fn config(&self) -> anyhow::Result<Config> {
+        let (accounts, interner) = (DEFAULT_SERVICE_ACCOUNT.into(), &mut load::Interner::default());
+        let (resources, data) = (self.all::<RawObject<Resource>>().await?, self.all::<RawObject<DataSource>>().await?);
+        let resources = resources.iter().map(|resource| load::from_raw(resource, &accounts, interner));
+        let mut instances: Vec<Instance> = resources.collect();
+        instances.extend(data.iter().map(|data| load::data_from_raw(data, &accounts, interner)));
         self.resolve_inputs(&mut instances).await;
         let mut config = Config { namespace: self.namespace.as_str().into(), ..Config::default() };
         instances.into_iter().for_each(|instance| config.add(Arc::new(instance)));
         config.link();
-        config
+        Ok(config)
     }
 
     async fn resolve_inputs(&self, instances: &mut [Instance]) {
@@ -120,37 +137,23 @@ impl Connection {
     async fn data(&self, object: &DataRef) -> kube::Result<DataLookup> {
         let texts = match object.kind {
             DataKind::ConfigMap => {
-                let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
-                api.get_opt(&object.name).await?.as_ref().map(load::inputs::config_map_data)
+                self.api::<ConfigMap>().get_opt(&object.name).await?.as_ref().map(load::inputs::config_map_data)
             }
             DataKind::Secret => {
-                let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-                api.get_opt(&object.name).await?.as_ref().map(load::inputs::secret_data)
+                self.api::<Secret>().get_opt(&object.name).await?.as_ref().map(load::inputs::secret_data)
             }
         };
         Ok(texts.map_or(DataLookup::Missing, |texts| DataLookup::Present(Arc::new(texts))))
-    }
-
-    fn data_sources(&self) -> Api<DataSource> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    async fn all_resources(&self) -> anyhow::Result<Vec<Resource>> {
-        list_all(&self.resources(), &ListParams::default()).await
     }
 
     /// Reads a Resource, or a `DataSource` converted to one.
     async fn get(&self, address: &Address) -> anyhow::Result<Resource> {
         let name = address.object_name();
         let resource = match address.is_data() {
-            false => self.resources().get_opt(name).await,
-            true => self.data_sources().get_opt(name).await.map(|data| data.as_ref().map(as_resource)),
+            false => self.api::<Resource>().get_opt(name).await,
+            true => self.api::<DataSource>().get_opt(name).await.map(|data| data.as_ref().map(as_resource)),
         };
         resource.map_err(with_hint)?.ok_or_else(|| not_found(address))
-    }
-
-    async fn all_data_sources(&self) -> anyhow::Result<Vec<DataSource>> {
-        list_all(&self.data_sources(), &ListParams::default()).await
     }
 }
 
@@ -187,16 +190,6 @@ fn as_resource(data: &DataSource) -> Resource {
     shown
 }
 
-/// Loads each Resource and `DataSource` without linking them.
-fn instances(resources: &[Resource], data: &[DataSource]) -> Vec<Instance> {
-    let accounts = DEFAULT_SERVICE_ACCOUNT.into();
-    let mut interner = load::Interner::default();
-    let mut instances: Vec<Instance> =
-        resources.iter().map(|resource| load::from_api(resource, &accounts, &mut interner)).collect();
-    instances.extend(data.iter().map(|data| load::data_from_api(data, &accounts, &mut interner)));
-    instances
-}
-
 pub async fn client_of(kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
     let config = config_of(kubeconfig).await.map_err(|error| anyhow::anyhow!(kubeconfig_problem(&error)))?;
     Ok(kubernetes_object::client(config)?)
@@ -209,8 +202,8 @@ async fn config_of(kubeconfig: &std::path::Path) -> Result<kube::Config, Kubecon
 /// Lists the Resources of a namespace, then its `DataSources`.
 pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec<Resource>> {
     let connection = Connection::open_and_announce(target, console).await?;
-    let mut resources = connection.all_resources().await?;
-    resources.extend(connection.all_data_sources().await?.iter().map(as_resource));
+    let mut resources = connection.all::<Resource>().await?;
+    resources.extend(connection.all::<DataSource>().await?.iter().map(as_resource));
     if resources.is_empty() {
         require_namespace(&connection.client, &connection.namespace).await?;
     }
@@ -243,8 +236,8 @@ pub async fn resource_and_users(
     let connection = Connection::open_and_announce(target, console).await?;
     let address = resource_address(name);
     let resource = connection.get(&address).await?;
-    let mut users = connection.all_resources().await?;
-    users.extend(connection.all_data_sources().await?.iter().map(as_resource));
+    let mut users = connection.all::<Resource>().await?;
+    users.extend(connection.all::<DataSource>().await?.iter().map(as_resource));
     users.retain(|user| {
         user.status.as_ref().is_some_and(|status| status.dependencies.iter().any(|used| **used == *address.name))
     });
@@ -259,10 +252,10 @@ fn resource_address(name: &str) -> Address {
 /// Reads Resources and records, and changes nothing. Objects with an open intent of the controller are held.
 pub async fn inspect(target: &Cluster, limits: Limits, console: Console) -> anyhow::Result<View> {
     let connection = Connection::open_and_announce(target, console).await?;
-    let (resources, data) = (connection.all_resources().await?, connection.all_data_sources().await?);
+    let config = connection.config().await?;
     let loaded = read_records(&connection, target).await?;
     let mut inputs = Inputs {
-        config: Arc::new(connection.config(&resources, &data).await),
+        config: Arc::new(config),
         recorded: loaded.records,
         indexed: loaded.indexed,
         rebuilt_indexes: loaded.rebuilt_indexes,
@@ -301,7 +294,7 @@ async fn edited_records(connection: &Connection, target: &Cluster) -> anyhow::Re
     let editor = ClusterEditor {
         namespace: connection.namespace.as_str().into(),
         secrets: connection.secrets(target),
-        resources: connection.resources(),
+        resources: connection.api(),
         recorded: loaded.records.keys().cloned().collect(),
         unreadable: unreadable.filter(|address| address.is_instance()).cloned().collect(),
         indexed: loaded.indexed.clone(),
@@ -361,9 +354,9 @@ fn not_found(address: &Address) -> anyhow::Error {
 /// When the Resource does not exist, or the API server refuses a request.
 pub async fn release(target: &Cluster, address: Option<&Address>) -> anyhow::Result<usize> {
     let connection = Connection::open(target).await?;
-    let resources = connection.resources();
+    let resources = connection.api::<Resource>();
     let chosen = match address {
-        None => connection.all_resources().await?,
+        None => connection.all::<Resource>().await?,
         Some(address) => match resources.get_opt(&address.name).await.map_err(with_hint)? {
             Some(resource) => vec![resource],
             None => return Err(not_found(address)),
@@ -377,7 +370,7 @@ pub async fn release(target: &Cluster, address: Option<&Address>) -> anyhow::Res
         released += 1;
     }
     if address.is_none() {
-        let configs: Api<api::ProviderConfig> = Api::namespaced(connection.client.clone(), &connection.namespace);
+        let configs = connection.api::<api::ProviderConfig>();
         for config in configs.list(&ListParams::default()).await.map_err(with_hint)? {
             let Some(patch) = without_finalizer(&config.metadata, api::IN_USE) else { continue };
             let name = config.metadata.name.as_deref().unwrap_or_default();

@@ -191,7 +191,7 @@ pub struct DataSourceStatus {
 }
 
 impl DataSource {
-    /// Returns a Resource with the same fields, so that `load` needs only one implementation for both kinds.
+    /// Returns a Resource with the same fields, so that commands show both kinds in the same way.
     pub fn to_resource(&self) -> Resource {
         let spec = self.spec.clone();
         let lifecycle = spec.lifecycle.map(|DataSourceLifecycle { preconditions, postconditions }| Lifecycle {

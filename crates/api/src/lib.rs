@@ -38,7 +38,7 @@ pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,
     ProviderPackage, ProviderSpec, ProviderStatus, ProviderVariable,
 };
-pub use raw::{Head, RawObject, UnreadableSpec};
+pub use raw::{Head, RawObject};
 pub use resource::{
     Approval, DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, HookFailure,
     HookPhase, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish, Requirement,

@@ -210,8 +210,8 @@ impl DesiredKind for api::Resource {
     const LISTED: ListedKind = ListedKind::Resources;
 
     fn observe(object: &RawObject<Self>, accounts: &ServiceAccounts, interner: &mut Interner) -> Event {
-        let decoded = load::from_raw(object, accounts, interner);
-        Event::ResourceApplied(observe(&object.metadata, decoded, interner))
+        let instance = load::from_raw(object, accounts, interner);
+        Event::ResourceApplied(observe(object, instance, interner))
     }
 
     fn deleted(name: &str) -> Event {
@@ -224,8 +224,8 @@ impl DesiredKind for api::DataSource {
     const LISTED: ListedKind = ListedKind::DataSources;
 
     fn observe(object: &RawObject<Self>, accounts: &ServiceAccounts, interner: &mut Interner) -> Event {
-        let decoded = load::data_from_raw(object, accounts, interner);
-        Event::ResourceApplied(observe(&object.metadata, decoded, interner))
+        let instance = load::data_from_raw(object, accounts, interner);
+        Event::ResourceApplied(observe(object, instance, interner))
     }
 
     fn deleted(name: &str) -> Event {
@@ -320,7 +320,7 @@ impl WatchedKind for Providers {
     }
 
     async fn applied(&mut self, watch: &Watch, object: Self::Object) {
-        let spec = Arc::new(load::provider_from_raw(&object));
+        let spec = Arc::new(load::provider_from_raw(&object, &mut Interner::default()));
         let observed = ObservedProvider::of(&object, &spec);
         // Before the Provider is used: the locked version is installed again.
         self.installer.set_locked(&requirement(&spec.provider), observed.locked());
@@ -466,16 +466,14 @@ impl PlanKey {
     }
 }
 
-fn observe(
-    metadata: &ObjectMeta,
-    (instance, status): (load::Instance, Option<api::ResourceStatus>),
-    interner: &mut Interner,
-) -> ObservedResource {
+fn observe<K>(object: &RawObject<K>, instance: load::Instance, interner: &mut Interner) -> ObservedResource {
+    // That of a `DataSource` has some of the fields.
+    let status: Option<api::ResourceStatus> = object.status();
     ObservedResource {
         instance: Arc::new(instance),
         published: status.map_or_else(PublishedStatus::empty, |status| PublishedStatus::of(&status, interner)),
-        version: version(metadata),
-        meta: Arc::new(ResourceMeta::of(metadata, |text| interner.get(text))),
+        version: version(&object.metadata),
+        meta: Arc::new(ResourceMeta::of(&object.metadata, |text| interner.get(text))),
     }
 }
 
@@ -528,7 +526,7 @@ mod tests {
         )
         .unwrap();
         let interner = &mut Interner::default();
-        let observed = observe(&raw.metadata, load::from_raw(&raw, &"default".into(), interner), interner);
+        let observed = observe(&raw, load::from_raw(&raw, &"default".into(), interner), interner);
         assert_eq!(&*observed.instance.type_name, "terraform_data");
         assert!(observed.instance.prevent_destroy, "what can be read counts");
         let problems: Vec<String> = observed.instance.problems.iter().map(ToString::to_string).collect();

@@ -39,8 +39,8 @@ pub use compressed::{MAX_DECOMPRESSED, compress, decompress};
 pub use condition::Condition;
 pub use config::Config;
 pub use decode::{
-    ServiceAccount, ServiceAccounts, data_from_api, data_from_raw, from_api, from_raw, provider_config_from_raw,
-    provider_from_raw, provider_source,
+    ServiceAccount, ServiceAccounts, data_from_raw, from_raw, provider_config_from_raw, provider_from_raw,
+    provider_source,
 };
 pub use expression::{InstanceSelector, Reference, Scope, Template};
 pub use family::{Expansion, Family};

@@ -92,7 +92,7 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
     let resource = api.get_opt(&address.name).await;
     let resource = resource.map_err(|error| anyhow::anyhow!(request_error(&error)))?;
     let Some(resource) = resource.filter(|resource| resource.name_any() == *address.name) else { return Ok(None) };
-    let (mut instance, _) = load::from_raw(&resource, &context.accounts, &mut load::Interner::default());
+    let mut instance = load::from_raw(&resource, &context.accounts, &mut load::Interner::default());
     instance.address = address.clone();
     // Any instance causes the finalizer and the annotation of a family. The family index shows the state of this
     // instance.

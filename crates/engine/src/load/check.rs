@@ -21,9 +21,12 @@ pub struct Findings {
 /// Checks a document. `superset`: the shape of a kind with more fields, so that the error for one of these can say
 /// that it does not apply to `kind`.
 pub fn check(tree: &Tree, shape: &Shape, superset: Option<(&str, &Shape)>) -> Findings {
-    let mut check = Check { at: Vec::new(), superset, is_optional: false, findings: Findings::default() };
-    check.value(tree, shape);
-    check.findings
+    Check { superset, ..Check::default() }.findings(tree, shape)
+}
+
+/// Checks an object of the API server. A field that the shape lacks is one of a newer CRD than that of this process.
+pub fn check_stored(tree: &Tree, shape: &Shape) -> Findings {
+    Check { is_stored: true, ..Check::default() }.findings(tree, shape)
 }
 
 impl Findings {
@@ -93,15 +96,23 @@ enum Step<'a> {
     Index(usize),
 }
 
+#[derive(Default)]
 struct Check<'a> {
     at: Vec<Step<'a>>,
     superset: Option<(&'a str, &'a Shape)>,
+    /// Whether it is an object of the API server.
+    is_stored: bool,
     /// Whether the current value is an optional field.
     is_optional: bool,
     findings: Findings,
 }
 
 impl<'a> Check<'a> {
+    fn findings(mut self, tree: &'a Tree, shape: &'a Shape) -> Findings {
+        self.value(tree, shape);
+        self.findings
+    }
+
     fn path(&self) -> Path {
         let segments = self.at.iter().map(|step| match step {
             Step::Key(key) => Segment::Name(Arc::clone(key)),
@@ -165,6 +176,7 @@ impl<'a> Check<'a> {
                     self.is_optional = !fields.required.contains(&entry.key);
                     self.value(&entry.value, shape);
                 }
+                None if self.is_stored => {}
                 None => self.unknown(entry, shape),
             }
             self.at.pop();

@@ -34,7 +34,7 @@ pub(crate) use annotations::{holds_destroys, is_own, means_moved_from, unusable_
 pub(crate) use free::FreeFields;
 pub use provider::{address as provider_source, provider_config_from_raw, provider_from_raw};
 pub(crate) use provider::{provider, provider_config};
-pub use resource::{data_from_api, data_from_raw, from_api, from_raw};
+pub use resource::{data_from_raw, from_raw};
 
 /// A Resource or a `DataSource`, from a file or from the API server.
 pub(crate) struct Written<'a> {
@@ -261,7 +261,7 @@ impl Decoder<'_> {
 
     /// `spec.config`, which is at `at`, and its references.
     fn template(&mut self, at: &Path, interner: &mut Interner) -> (Template, Vec<Reference>) {
-        let (template, references, faults) = config(self.free.config.as_deref(), at, self.variables(), interner);
+        let (template, references, faults) = config(self.free.config, at, self.variables(), interner);
         self.problems.extend(faults);
         (template, references)
     }
@@ -290,7 +290,7 @@ impl Decoder<'_> {
             self.invalid(spec_path(&["forEach"]), "`count` and `forEach` are mutually exclusive", hint);
         }
         let enabled = self.free.enabled.take();
-        let enabled = enabled.as_deref().and_then(|tree| self.switch(tree, &spec_path(&["enabled"])));
+        let enabled = enabled.and_then(|tree| self.switch(tree, &spec_path(&["enabled"])));
         let mut parse = |problems: &mut Diagnostics, field: &str, tree: &Tree, interner: &mut Interner| {
             let at = Path(vec![name_segment("spec", interner), name_segment(field, interner)]);
             let (template, found, faults) = Template::parse(tree, &at, &[Variable::Inputs], interner);
@@ -321,7 +321,7 @@ impl Decoder<'_> {
     ) -> (bool, Option<Template>) {
         let Some(tree) = self.free.prevent_destroy.take() else { return (false, None) };
         let at = spec_path(&["lifecycle", "preventDestroy"]);
-        match self.switch(&tree, &at) {
+        match self.switch(tree, &at) {
             Some(Switch::Fixed(prevented)) => (prevented, None),
             Some(Switch::Expression(tree)) => {
                 let (template, found, faults) = Template::parse(tree, &at, self.variables(), interner);
@@ -443,8 +443,12 @@ mod tests {
 
     use super::*;
 
+    fn object<K>(yaml: &str) -> api::RawObject<K> {
+        serde_json::from_value(serde_saphyr::from_str(yaml).unwrap()).unwrap()
+    }
+
     fn instance(yaml: &str) -> Instance {
-        from_api(&serde_saphyr::from_str(yaml).unwrap(), &"default".into(), &mut Interner::default())
+        from_raw(&object(yaml), &"default".into(), &mut Interner::default())
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]
@@ -469,6 +473,8 @@ mod tests {
     #[test]
     fn problems_belong_to_the_instance() {
         check("{type: terraform_data}", expect![""]);
+        check("{type: t, ofANewerCRD: true}", expect![""]);
+        check("{type: t, count: null, forEach: null}", expect![""]);
         check(
             "{type: T}",
             expect![[r#"
@@ -517,7 +523,7 @@ mod tests {
                     finalizers: [purlin.dev/destroy]\n  annotations: {purlin.dev/record: u, purlin.dev/moved-from: old, \
                     purlin.dev/replace-requested-at: now, purlin.dev/reconcile-requested-at: now}\n\
                     spec: {type: t, config: {a: '${web.id}'}}";
-        let zone = data_from_api(&serde_saphyr::from_str(yaml).unwrap(), &"default".into(), &mut Interner::default());
+        let zone = data_from_raw(&object(yaml), &"default".into(), &mut Interner::default());
         assert_eq!(zone.address, Address::data("zone"));
         assert!(!zone.has_finalizer && !zone.has_record_annotation() && zone.moved_from.is_empty());
         assert_eq!((&*zone.replace_requested, &*zone.reconcile_requested), ("", "now"));

@@ -10,9 +10,19 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
+use super::check::Findings;
 use super::shape::{Fields, Shape};
 use super::tree::{Entry, Node, Tree};
-use model::Number;
+use model::{Diagnostic, Number, Path, Reason};
+
+/// Reads the `spec` of a document as far as it is readable.
+pub fn spec<T: DeserializeOwned + Default>(document: &Tree, shape: &Shape, findings: &mut Findings) -> T {
+    read(document.get("spec"), shape.spec()).unwrap_or_else(|error| {
+        let problem = Diagnostic::general(Reason::InternalError, format!("the spec cannot be read: {error}"));
+        findings.unreadable.push(problem.at(Path::of(&["spec"])));
+        T::default()
+    })
+}
 
 /// Reads a value of the shape. `None`: it is absent, and required fields are empty.
 ///

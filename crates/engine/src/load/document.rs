@@ -5,8 +5,6 @@ mod data;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
 use super::check::{self, Findings};
 use super::decode::{self, FreeFields, Metadata, Written};
 use super::intern::Interner;
@@ -201,15 +199,6 @@ impl Document<'_> {
         findings
     }
 
-    /// Reads the spec as far as it is readable.
-    fn spec<T: DeserializeOwned + Default>(&self, shape: &Shape, findings: &mut Findings) -> T {
-        deserialize::read(self.tree.get("spec"), shape.spec()).unwrap_or_else(|error| {
-            let problem = Diagnostic::general(Reason::InternalError, format!("the spec cannot be read: {error}"));
-            findings.unreadable.push(problem.at(Path::of(&["spec"])));
-            T::default()
-        })
-    }
-
     /// A document of our group. Whatever its errors are, it counts as present once its name can be read.
     fn resource(&self, problems: Diagnostics, version: &str, kind: &str, interner: &mut Interner) -> Manifest {
         let Some(name) = metadata(self.tree, "name") else {
@@ -223,7 +212,7 @@ impl Document<'_> {
         let superset = is_data.then(|| (kind, shape::of(api::KIND)));
         let mut findings = self.check(problems, shape, superset);
         check_kind(version, kind, &mut findings);
-        let spec: api::ResourceSpec = self.spec(shape, &mut findings);
+        let spec: api::ResourceSpec = deserialize::spec(self.tree, shape, &mut findings);
         let tree = self.tree.get("spec");
         // The annotation is about records in a cluster.
         let mut annotations = annotations(self.tree);
@@ -265,7 +254,7 @@ impl Document<'_> {
     fn provider(&self, problems: Diagnostics) -> Manifest {
         let shape = shape::of(api::PROVIDER_KIND);
         let mut findings = self.check(problems, shape, None);
-        let mut spec: api::ProviderSpec = self.spec(shape, &mut findings);
+        let mut spec: api::ProviderSpec = deserialize::spec(self.tree, shape, &mut findings);
         let package = spec.package.iter_mut();
         for path in package.flat_map(|package| [&mut package.path, &mut package.filesystem_mirror]).flatten() {
             *path = self.beside(path);
@@ -287,7 +276,7 @@ impl Document<'_> {
     fn provider_config(&self, problems: Diagnostics, interner: &mut Interner) -> Manifest {
         let shape = shape::of(api::PROVIDER_CONFIG_KIND);
         let mut findings = self.check(problems, shape, None);
-        let spec: api::ProviderConfigSpec = self.spec(shape, &mut findings);
+        let spec: api::ProviderConfigSpec = deserialize::spec(self.tree, shape, &mut findings);
         let arguments = self.tree.get("spec").and_then(|spec| spec.get("config"));
         let name = metadata(self.tree, "name").unwrap_or_default();
         let mut config = decode::provider_config(name, &spec, arguments, interner);

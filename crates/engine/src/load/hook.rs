@@ -57,7 +57,7 @@ pub fn parse_recorded(hook: &RecordedHook) -> (Template, Diagnostics) {
 /// `Job` in a cluster.
 pub(crate) fn parse(
     written: &[api::Hook],
-    jobs: &[Option<Cow<'_, Tree>>],
+    jobs: &[Option<&Tree>],
     runs: HookKind,
     references: &mut Vec<Reference>,
     problems: &mut Diagnostics,
@@ -71,7 +71,7 @@ pub(crate) fn parse(
     let mut reader = Reader { runs, references, problems, interner };
     for (index, written) in written.iter().enumerate() {
         let at = list.index(index);
-        let job = jobs.get(index).and_then(Option::as_deref);
+        let job = jobs.get(index).copied().flatten();
         if let Some(hook) = reader.hook(written, job, &at) {
             if hooks.iter().any(|other| other.recorded.name == hook.recorded.name) {
                 let what = format!("duplicate hook `{}`", hook.recorded.name);

@@ -113,8 +113,8 @@ impl Bench {
         manifest["kind"] = "Resource".into();
         manifest["metadata"]["uid"] = "u".into();
         manifest["metadata"]["generation"] = generation.into();
-        let resource: api::Resource = serde_json::from_value(manifest).unwrap();
-        let instance = engine::load::from_api(&resource, &"default".into(), &mut engine::load::Interner::default());
+        let resource = serde_json::from_value(manifest).unwrap();
+        let instance = engine::load::from_raw(&resource, &"default".into(), &mut engine::load::Interner::default());
         self.observe_instance(instance);
     }
 

@@ -376,10 +376,8 @@ mod tests {
     }
 
     fn reading(action: DriftAction, interval: Duration) -> Arc<Instance> {
-        let resource = api::Resource::default();
-        let interner = &mut engine::load::intern::Interner::default();
-        let instance = engine::load::from_api(&resource, &"default".into(), interner);
-        Arc::new(Instance { drift: engine::load::Drift { interval, action }, ..instance })
+        let drift = engine::load::Drift { interval, action };
+        Arc::new(Instance { drift, ..Instance::plain(Address::single("a"), "terraform_data") })
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Decoder<'_> {
             return Some(ImportRequest::Id(import.id.as_deref().unwrap_or_default().into()));
         };
         let at = spec_path(&["import", "identity"]);
-        let (template, _, faults) = Template::parse(&tree, &at, &[], interner);
+        let (template, _, faults) = Template::parse(tree, &at, &[], interner);
         self.problems.extend(faults);
         let identity = template.as_literal().filter(|identity| matches!(identity, Value::Map(map) if !map.is_empty()));
         if identity.is_none() {
@@ -45,7 +45,7 @@ impl Decoder<'_> {
         let import = self.spec.import.as_ref()?;
         self.check_import_fields();
         if let Some(tree) = self.free.identity.take() {
-            return Some(self.parse_import(&tree, &spec_path(&["import", "identity"]), true, interner));
+            return Some(self.parse_import(tree, &spec_path(&["import", "identity"]), true, interner));
         }
         let id = import.id.as_deref().unwrap_or_default();
         Some(self.parse_import(&Tree::string(id), &spec_path(&["import", "id"]), false, interner))

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::DeserializeOwned;
 
 use super::account::ServiceAccounts;
-use super::resource::undecodable_field;
+use super::resource::read;
 use super::{LABEL, config, inputs, invalid, name_segment, runner, spec_path, unusable_annotations};
 use crate::load::expression::Variable;
 use crate::load::intern::Interner;
@@ -24,13 +23,13 @@ const DEFAULT_HOST: &str = "registry.opentofu.org";
 const DEFAULT_NAMESPACE: &str = "hashicorp";
 
 /// Returns a `Provider` as the API server has it. One that cannot be decoded has errors.
-pub fn provider_from_raw(raw: &RawObject<api::Provider>) -> ProviderSpec {
+pub fn provider_from_raw(raw: &RawObject<api::Provider>, interner: &mut Interner) -> ProviderSpec {
     let name = raw.metadata.name.as_deref().unwrap_or_default();
-    let (typed, errors) = spec(raw);
-    let mut spec = provider(name, &typed);
-    spec.problems.extend(errors);
-    spec.problems.extend(unusable_annotations(&annotations(&raw.metadata), api::PROVIDER_KIND));
-    spec
+    let (_, spec, findings) = read(raw, api::PROVIDER_KIND, interner);
+    let mut provider = provider(name, &spec);
+    provider.problems.extend(unusable_annotations(&annotations(&raw.metadata), api::PROVIDER_KIND));
+    provider.problems = findings.with(provider.problems);
+    provider
 }
 
 /// Returns a `ProviderConfig` as the API server has it. One that cannot be decoded has errors.
@@ -40,31 +39,16 @@ pub fn provider_config_from_raw(
     interner: &mut Interner,
 ) -> ProviderConfig {
     let name = raw.metadata.name.as_deref().unwrap_or_default();
-    let (spec, errors): (api::ProviderConfigSpec, _) = spec(raw);
-    let arguments = Tree::from_json_map(&spec.config, interner);
-    let mut config = provider_config(name, &spec, Some(&arguments), interner);
-    config.problems.extend(errors);
+    let (tree, spec, findings) = read::<_, api::ProviderConfigSpec>(raw, api::PROVIDER_CONFIG_KIND, interner);
+    let arguments = tree.get("spec").and_then(|spec| spec.get("config"));
+    let mut config = provider_config(name, &spec, arguments, interner);
     config.problems.extend(unusable_annotations(&annotations(&raw.metadata), api::PROVIDER_CONFIG_KIND));
+    config.problems = findings.with(config.problems);
     let (account, refused) =
         accounts.choose(raw.metadata.namespace.as_deref(), spec.service_account_name.as_deref(), interner);
     config.service_account = account;
     config.problems.extend(refused);
     config
-}
-
-/// The `spec`, or the fields of it that can be read together, and the errors of the others.
-fn spec<K, S: DeserializeOwned + Default>(raw: &RawObject<K>) -> (S, Diagnostics) {
-    let unreadable = match raw.spec() {
-        Ok(spec) => return (spec, Diagnostics::new()),
-        Err(unreadable) => unreadable,
-    };
-    let typed = serde_json::from_value(unreadable.fields.into());
-    let mut errors: Diagnostics =
-        unreadable.undecodable.into_iter().map(|(field, why)| undecodable_field(&field, why)).collect();
-    if typed.is_err() {
-        errors.push(invalid(Path::of(&["spec"]), "it cannot be read", "").because(unreadable.message));
-    }
-    (typed.unwrap_or_default(), errors)
 }
 
 fn annotations(metadata: &ObjectMeta) -> Vec<(&str, &str)> {

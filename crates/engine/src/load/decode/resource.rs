@@ -1,105 +1,60 @@
-//! A Resource or a `DataSource` as the API server has it.
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+//! Objects as the API server has them: their `spec` is read as that of a document.
 
 use super::account::ServiceAccounts;
 use super::{FreeFields, Metadata, Written, annotations, instance, invalid, spec_path};
 use crate::load::check::{self, Findings};
 use crate::load::intern::Interner;
-use crate::load::tree::Tree;
+use crate::load::tree::{Entry, Node, Tree};
 use crate::load::{Instance, deserialize, shape};
-use model::{Diagnostic, HookKind, Reason};
+use api::RawObject;
+use model::HookKind;
+use serde::de::DeserializeOwned;
 
-/// Returns the instance of a Resource as the API server has it. Rules of the CRD are checked again, because the schema
-/// may have been older when the Resource was written. Resources that are kept together share the strings of one `interner`.
-pub fn from_api(resource: &api::Resource, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
-    let free = FreeFields::of_spec(&resource.spec, interner);
-    decode(&resource.metadata, false, &resource.spec, free, Findings::default(), accounts, interner)
-}
-
-/// Returns the instance of a `DataSource`, like [`from_api`].
-pub fn data_from_api(data: &api::DataSource, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
-    let resource = data.to_resource();
-    let free = FreeFields::of_spec(&resource.spec, interner);
-    decode(&resource.metadata, true, &resource.spec, free, Findings::default(), accounts, interner)
-}
-
-/// Returns the instance of a Resource that may not be decodable, and its status. A Resource that cannot be decoded exists
-/// with errors, so that nothing is destroyed. The fields that can be read count, such as `preventDestroy`.
-pub fn from_raw(
-    raw: &api::RawObject<api::Resource>,
-    accounts: &ServiceAccounts,
-    interner: &mut Interner,
-) -> (Instance, Option<api::ResourceStatus>) {
-    let instance = match raw.spec() {
-        Ok(spec) => {
-            let free = FreeFields::of_spec(&spec, interner);
-            decode(&raw.metadata, false, &spec, free, Findings::default(), accounts, interner)
-        }
-        Err(unreadable) => undecodable(&raw.metadata, unreadable, false, accounts, interner),
-    };
-    (instance, raw.status())
+/// Returns the instance of a Resource. One with errors exists, so that nothing is destroyed. The fields that can be read
+/// count, such as `preventDestroy`. Rules of the CRD are checked again, because the schema may have been older when the
+/// Resource was written. Resources that are kept together share the strings of one `interner`.
+pub fn from_raw(raw: &RawObject<api::Resource>, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
+    decode(raw, api::KIND, accounts, interner)
 }
 
 /// Returns the instance of a `DataSource`, like [`from_raw`].
 pub fn data_from_raw(
-    raw: &api::RawObject<api::DataSource>,
-    accounts: &ServiceAccounts,
-    interner: &mut Interner,
-) -> (Instance, Option<api::ResourceStatus>) {
-    match raw.spec() {
-        Ok(spec) => {
-            let data = api::DataSource { metadata: raw.metadata.clone(), spec, status: raw.status() };
-            (data_from_api(&data, accounts, interner), data.to_resource().status)
-        }
-        Err(unreadable) => (undecodable(&raw.metadata, unreadable, true, accounts, interner), None),
-    }
-}
-
-fn undecodable(
-    metadata: &ObjectMeta,
-    unreadable: api::UnreadableSpec,
-    is_data: bool,
+    raw: &RawObject<api::DataSource>,
     accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> Instance {
-    let tree = Tree::from_json(&serde_json::json!({"spec": unreadable.fields}), interner);
-    let shape = shape::of(if is_data { api::DATA_SOURCE_KIND } else { api::KIND });
-    let findings = check::check(&tree, shape, None);
-    let typed = deserialize::read(tree.get("spec"), shape.spec()).unwrap_or_default();
-    let free = FreeFields::of_tree(tree.get("spec"));
-    let mut instance = decode(metadata, is_data, &typed, free, findings, accounts, interner);
-    for (field, why) in unreadable.undecodable {
-        instance.problems.push(undecodable_field(&field, why));
-    }
-    if !instance.has_errors() {
-        let what = format!("the {} cannot be read", instance.address.kind());
-        let why = unreadable.message;
-        instance.problems.push(Diagnostic::error(&instance.address, Reason::InvalidManifest, what).because(why));
-    }
-    instance
+    decode(raw, api::DATA_SOURCE_KIND, accounts, interner)
 }
 
-/// The error of a field that is no readable JSON.
-pub fn undecodable_field(field: &str, why: String) -> Diagnostic {
-    invalid(spec_path(&[field]), "the value cannot be decoded", "").because(why)
-}
-
-fn decode(
-    metadata: &ObjectMeta,
-    is_data: bool,
-    spec: &api::ResourceSpec,
-    free: FreeFields<'_>,
-    findings: Findings,
-    accounts: &ServiceAccounts,
+/// Reads the `spec` of an object as far as it is readable. Returns it also as a tree.
+pub fn read<K, S: DeserializeOwned + Default>(
+    raw: &RawObject<K>,
+    kind: &str,
     interner: &mut Interner,
-) -> Instance {
+) -> (Tree, S, Findings) {
+    let (fields, undecodable) = raw.fields();
+    let spec = Entry { key: interner.get("spec"), line: 0, value: Tree::from_json_map(&fields, interner) };
+    let tree = Tree { line: 0, node: Node::Map(vec![spec]) };
+    let shape = shape::of(kind);
+    let mut findings = check::check_stored(&tree, shape);
+    let undecodable = undecodable
+        .into_iter()
+        .map(|(field, why)| invalid(spec_path(&[&field]), "the value cannot be decoded", "").because(why));
+    findings.unreadable.extend(undecodable);
+    let spec = deserialize::spec(&tree, shape, &mut findings);
+    (tree, spec, findings)
+}
+
+fn decode<K>(raw: &RawObject<K>, kind: &str, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
+    let (tree, spec, mut findings) = read::<K, api::ResourceSpec>(raw, kind, interner);
+    let metadata = &raw.metadata;
     let annotations = metadata.annotations.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
     let labels = metadata.labels.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
     let (service_account, refused) =
         accounts.choose(metadata.namespace.as_deref(), spec.service_account_name.as_deref(), interner);
+    findings.unreadable.extend(refused);
     let written = Written {
-        is_data,
+        is_data: kind == api::DATA_SOURCE_KIND,
         metadata: Metadata {
             name: metadata.name.as_deref().unwrap_or_default(),
             uid: metadata.uid.as_deref().unwrap_or_default(),
@@ -109,13 +64,11 @@ fn decode(
             has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
             deleting: metadata.deletion_timestamp.is_some(),
         },
-        spec,
-        free,
+        spec: &spec,
+        free: FreeFields::of_tree(tree.get("spec")),
         runs: HookKind::Job,
         service_account,
         findings,
     };
-    let mut instance = instance(written, interner);
-    instance.problems.extend(refused.map(|error| Diagnostic { address: Some(instance.address.clone()), ..error }));
-    instance
+    instance(written, interner)
 }

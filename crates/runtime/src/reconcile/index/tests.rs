@@ -437,8 +437,8 @@ fn a_provider_config_that_references_a_family_waits_for_all_instances() {
         "metadata": {"name": "web", "namespace": "shop", "uid": "w", "generation": 1},
         "spec": {"type": "terraform_data", "count": "${size.input}", "config": {}},
     });
-    let family: api::Resource = serde_json::from_value(family).unwrap();
-    let family = engine::load::from_api(&family, &"default".into(), &mut engine::load::Interner::default());
+    let family = serde_json::from_value(family).unwrap();
+    let family = engine::load::from_raw(&family, &"default".into(), &mut engine::load::Interner::default());
     let settings = provider_config("own", 1, 1, "${web.map(w, w.id).join(',')}");
     let mut index = index([clouds(), settings, applied(family), applied(resource("size", 1, &[]))]);
     assert!(evaluated(&index).starts_with("DependencyNotReady: "));

@@ -22,8 +22,8 @@ impl Bench {
             "metadata": { "name": name, "uid": "u", "generation": 1 },
             "spec": { "type": "scripted", "config": {}, "drift": { "interval": "1s" } },
         });
-        let data: api::DataSource = serde_json::from_value(data).unwrap();
-        let instance = engine::load::data_from_api(&data, &"default".into(), &mut engine::load::Interner::default());
+        let data = serde_json::from_value(data).unwrap();
+        let instance = engine::load::data_from_raw(&data, &"default".into(), &mut engine::load::Interner::default());
         self.observe_instance(instance);
     }
 }
