@@ -17,10 +17,10 @@
 //!
 //! - `interface`: what goes in and comes out;
 //! - [`index`]: the desired and the recorded state, from the watches and from own writes;
-//! - `debounce`, `scope`, `planning`, `other_components`, `plan_request`: select the components to plan, and collect the
-//!   input of their plan;
-//! - `stale`, `in_flight`, `adopted_plans`: the plans that come back: which are stale, and which have open steps;
-//! - `tracked`, `objects`, `progress`, `drift`, `missing`, `recovery`, `moves`: the state of each object;
+//! - `debounce`: selects the components to plan;
+//! - `planning`, `other_components`: the input of their plans, and which of the plans that come back are stale;
+//! - `progress`: the plans with open steps, and the progress of these;
+//! - `objects`, `drift`, `missing`, `recovery`, `moves`: the state of each object;
 //! - `resources`, [`summarize`]: the status of each Resource;
 //! - `held_plan`, `approvals`: the changes that wait for an approval, and the Plans in which users approve them;
 //! - `preview`: the input of a plan as if proposed manifests had been applied;
@@ -28,19 +28,16 @@
 //! - `quota`: the limits of the namespace;
 //! - [`retry`], [`time`]: delays, and the time that the caller passes.
 
-mod adopted_plans;
 mod approvals;
 mod debounce;
 mod drift;
 mod held_plan;
-mod in_flight;
 pub mod index;
 mod interface;
 mod missing;
 mod moves;
 mod objects;
 mod other_components;
-mod plan_request;
 mod planning;
 mod preview;
 mod progress;
@@ -50,11 +47,8 @@ mod quota;
 mod recovery;
 mod resources;
 pub mod retry;
-mod scope;
-mod stale;
 pub mod summarize;
 pub mod time;
-mod tracked;
 
 #[cfg(test)]
 mod tests;
@@ -80,7 +74,7 @@ pub use self::interface::{
     ApprovalWrite, Command, Counts, Environment, Gauges, MoveRequest, MoveResult, Policy, RecoveryResult,
     ReportSubject, Signal, Turn, Urgency,
 };
-pub use self::plan_request::{PlanRequest, PlanResult};
+pub use self::planning::{PlanRequest, PlanResult};
 pub use self::preview::{PreviewRequest, PreviewTime, ProposedState};
 pub use self::provider_status::ConfigurationCheck;
 pub use self::summarize::{Note, ObjectState};

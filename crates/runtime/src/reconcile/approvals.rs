@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::held_plan::{GuardedComponent, HeldPlan, PlanOwner};
 use super::index::{ApprovalPlan, PlanId};
-use super::plan_request::PlanPart;
+use super::planning::PlanPart;
 use super::summarize::Note;
 use super::time::Time;
 use super::{ApprovalWrite, Command, Reconciler, retry};

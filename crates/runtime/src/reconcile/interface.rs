@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::held_plan::{HeldPlan, PlanOwner};
 use super::index::{InputKey, KnownRecord, PlanId, ProviderConfigView};
-use super::plan_request::{PlanRequest, PlanResult};
+use super::planning::{PlanRequest, PlanResult};
 use super::provider_status::ConfigurationCheck;
 use super::summarize::{Note, ObjectState};
 use super::time::Time;

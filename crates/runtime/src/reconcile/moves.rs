@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::index::Work;
-use super::plan_request::PlanPart;
+use super::planning::PlanPart;
 use super::summarize::Note;
 use super::{Command, MoveRequest, MoveResult, Reconciler, ReportSubject};
 use crate::execute::Written;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Reconciler;
 use super::index::Index;
-use super::tracked::TrackedObject;
+use super::objects::TrackedObject;
 use engine::load::Instance;
 use engine::plan::{OtherComponents, PendingImport};
 use model::{Address, Stored};

@@ -1,19 +1,24 @@
-//! Requests plans for names that are due, and adopts the results.
+//! The plans of components: their input, their result in parts that are adopted separately, and what happens to parts that
+//! come too late. A part is stale when its input has changed during planning; then the schedule pauses for the next plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::adopted_plans::AdoptedPlans;
-use super::debounce::Debounce;
+use super::debounce::{BacklogShare, Debounce};
+use super::held_plan::{GuardedComponent, held_plan};
 use super::index::{Index, Work};
-use super::plan_request::{PartKind, PlanPart, PlanRequest, PlanResult, PlanScope};
-use super::scope::BacklogShare;
+use super::progress::AdoptedPlans;
 use super::time::Time;
 use super::{Command, Environment, Phase, Reconciler};
+use crate::execute::Adoption;
+use crate::pipeline;
+use engine::graph::ActionGraph;
 use engine::load::Config;
-use engine::plan::{ObjectBlock, PlanOptions, Refresh, ResponseCache};
-use model::{Address, Reason, in_family};
+use engine::plan::approval::{Approvals, Digester, followers};
+use engine::plan::moves::Move;
+use engine::plan::{ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache};
+use model::{Action, Address, ChangeApproval, Reason, Recorded, Version, has_errors, in_family};
 
 /// How often destroys that are held because of the CRD are retried.
 pub const CRD_AGAIN: Duration = Duration::from_secs(15);
@@ -23,6 +28,81 @@ const RELISTED_AGAIN: Duration = Duration::from_millis(100);
 const AFTER_PANIC: Duration = Duration::from_secs(30);
 /// Consecutive failed creates after which Purlin stops replacing an object.
 const MAX_FAILED_CREATES: u32 = 3;
+/// The longest pause of steps for a plan: a provider may be slow.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct PlanRequest {
+    /// The desired state.
+    pub config: Arc<Config>,
+    pub recorded: Recorded,
+    pub options: PlanOptions,
+    /// Cached provider responses; planning adds new ones.
+    pub memo: ResponseCache,
+    /// What is approved; `None` if nothing needs an approval.
+    pub(crate) approvals: Option<Approvals>,
+    pub(crate) guarded: Vec<GuardedComponent>,
+    /// The approvals of changes of the last plan.
+    pub(crate) approved: BTreeMap<Address, ChangeApproval>,
+    pub(crate) scope: PlanScope,
+    /// The known objects; planning may add instances of families.
+    pub(crate) addresses: BTreeSet<Address>,
+    pub(crate) fingerprints: BTreeMap<Address, u64>,
+    pub(crate) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    pub(crate) began: Time,
+}
+
+/// A plan with its scope.
+#[derive(Debug)]
+pub struct PlanResult {
+    pub(crate) parts: Vec<PlanPart>,
+    pub(crate) memo: ResponseCache,
+    pub(crate) scope: PlanScope,
+    pub(crate) began: Time,
+}
+
+impl PlanResult {
+    /// Whether an object cannot be planned because of an error.
+    pub fn has_errors(&self) -> bool {
+        self.parts.iter().any(|part| has_errors(&part.adoption.plan.diagnostics))
+    }
+}
+
+/// What one plan covers. Only components that use the same providers are planned together: a slow provider delays only
+/// its own components.
+#[derive(Debug, Default)]
+pub struct PlanScope {
+    pub names: BTreeSet<Arc<str>>,
+    /// The components of `names`. A running plan can join several, which must be planned together until it ends.
+    pub components: Vec<BTreeSet<Arc<str>>>,
+    /// The same without what only a running plan joins. Users decide on each of these.
+    pub connected: Vec<BTreeSet<Arc<str>>>,
+    /// Whether planning calls providers, which may be slow.
+    pub asks_providers: bool,
+}
+
+/// The part of a plan that covers some components.
+#[derive(Debug)]
+pub struct PlanPart {
+    pub names: BTreeSet<Arc<str>>,
+    pub adoption: Arc<Adoption>,
+    pub versions: BTreeMap<Address, Version>,
+    pub fingerprints: BTreeMap<Address, u64>,
+    /// The components with changes that need an approval.
+    pub guarded: Vec<GuardedComponent>,
+    pub kind: PartKind,
+}
+
+/// What a part of a plan contains.
+#[derive(Debug, PartialEq)]
+pub enum PartKind {
+    /// Moves of records. The rest of the plan is dropped: the component is planned again afterwards.
+    Moves(Vec<Move>),
+    /// Steps that destroy, replace or forget an object.
+    Destructive,
+    /// Steps that destroy, replace and forget nothing.
+    NonDestructive,
+}
 
 #[derive(Debug, Default)]
 pub struct Planning {
@@ -323,6 +403,220 @@ impl Reconciler {
     }
 }
 
+/// What comes too late.
+impl Reconciler {
+    /// Whether a plan is stale; then its names are planned again. A plan is stale if a record has changed. A newer
+    /// desired state alone does not make it stale: its steps were correct a moment ago, and the newer state is planned
+    /// next. But nothing is destroyed while a newer desired state is known, unless changes continue for too long.
+    pub fn is_stale(&mut self, part: &PlanPart) -> bool {
+        let records = self.index.records();
+        if part.adoption.scope.iter().any(|address| records.version(address) != part.versions.get(address).copied()) {
+            self.discard_stale(part);
+            return true;
+        }
+        let debounce = &self.planning.debounce;
+        let newer = part.names.iter().any(|name| debounce.changed_since_planned(name));
+        let waits = part.kind == PartKind::Destructive
+            && newer
+            && !debounce.has_waited_too_long(part.names.iter(), self.now.time);
+        if waits {
+            self.plan_again(part);
+        }
+        waits
+    }
+
+    /// Discards a plan whose records have changed since planning started.
+    pub fn discard_stale(&mut self, part: &PlanPart) {
+        self.planning.stale_names.extend(part.names.iter().cloned());
+        self.plan_again(part);
+    }
+
+    pub fn plan_again(&mut self, part: &PlanPart) {
+        part.names.iter().for_each(|name| self.touch(name));
+    }
+
+    /// Pauses steps for the plan that follows a stale one. While steps follow each other quickly, every plan would be
+    /// stale when it is ready.
+    pub fn pause_if_stale(&mut self, names: &BTreeSet<Arc<str>>) {
+        if !self.planning.stale_names.is_disjoint(names) {
+            self.planning.stale_names.retain(|name| !names.contains(name));
+            self.schedule.pause(names);
+            self.planning.pauses.push((self.now.time + PAUSE, names.clone()));
+        }
+    }
+
+    /// Resumes steps that have paused for too long. Returns when to check again.
+    pub fn end_long_pauses(&mut self) -> Option<Time> {
+        let now = self.now.time;
+        self.resume_where(|until, _| until <= now);
+        self.planning.pauses.iter().map(|(until, _)| *until).min()
+    }
+
+    /// Resumes steps that paused for a plan of any of these names.
+    pub fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.resume_where(|_, paused| !paused.is_disjoint(names));
+    }
+
+    fn resume_where(&mut self, is_over: impl Fn(Time, &BTreeSet<Arc<str>>) -> bool) {
+        for (_, names) in self.planning.pauses.extract_if(.., |(until, names)| is_over(*until, names)) {
+            self.schedule.resume(&names);
+        }
+        self.handle_progress();
+    }
+}
+
+impl PlanRequest {
+    pub fn names(&self) -> &BTreeSet<Arc<str>> {
+        &self.scope.names
+    }
+
+    /// The first name of each component.
+    pub fn components(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.scope.components.iter().filter_map(BTreeSet::first)
+    }
+
+    /// Whether planning calls providers, which may be slow.
+    pub fn calls_providers(&self) -> bool {
+        self.scope.asks_providers
+    }
+
+    /// Whether a plan destroys, replaces or forgets an object.
+    pub fn is_destructive(&self, plan: &Plan) -> bool {
+        gives_up(plan, &self.scope.names)
+    }
+
+    /// Whether a change of this plan can need an approval.
+    pub fn may_need_approval(&self) -> bool {
+        self.approvals.is_some()
+    }
+
+    /// Holds the changes of a plan that need an approval and have none. Returns whether there were any: then it must be
+    /// planned again, and the result must be passed here again, because other changes can differ without these.
+    pub fn hold_unapproved(&mut self, salt: &[u8], ordered: &pipeline::OrderedPlan) -> bool {
+        let Some(approvals) = &self.approvals else { return false };
+        let pipeline::OrderedPlan { plan, config, moves, .. } = ordered;
+        let mut blocks: Vec<(Address, ObjectBlock)> = Vec::new();
+        let digester = Digester::new(salt, plan, config, &self.options.namespace_value);
+        self.approved = approvals.second_halves(&digester, &self.recorded);
+        for component in &self.scope.connected {
+            // After the moves, the component is planned again.
+            if moves.iter().any(|moved| component.contains(&moved.from.name)) {
+                continue;
+            }
+            let Some(guarded) = approvals.guarded(&digester, &self.recorded, component) else { continue };
+            let approved =
+                guarded.changes.iter().map(|change| (change.digest.address.clone(), change.approval.clone()));
+            self.approved.extend(approved.filter_map(|(address, approval)| Some((address, approval?))));
+            // The Plan is that of the first plan with held changes, which is as if all of them were approved.
+            let earlier = self.guarded.iter().find(|earlier| earlier.names == *component);
+            let known = earlier.filter(|earlier| earlier.held.is_some());
+            let (offer, held) = match (known, guarded.held()) {
+                (Some(known), _) => (known.offer.clone(), known.held.clone()),
+                (None, Some(held)) => {
+                    let offer = guarded.offer(|digest| approvals.offers.get(digest).cloned());
+                    (offer, Some(Arc::new(held_plan(ordered, component, &guarded, held))))
+                }
+                (None, None) => (None, None),
+            };
+            if let Some(offer) = &offer {
+                blocks.extend(followers::blocks(&guarded, plan, &self.recorded, offer));
+                blocks.extend(guarded.blocks(offer, &self.options));
+            }
+            if earlier.is_none_or(|earlier| earlier.held.is_some() != held.is_some()) {
+                self.guarded.retain(|earlier| earlier.names != *component);
+                self.guarded.push(GuardedComponent { names: component.clone(), guarded, offer, held });
+            }
+        }
+        let blocked = &mut self.options.blocked;
+        let before = blocked.len();
+        blocked.extend(blocks);
+        blocked.len() > before
+    }
+
+    /// Splits a plan into its parts.
+    pub fn into_result(mut self, ordered: pipeline::OrderedPlan) -> PlanResult {
+        let pipeline::OrderedPlan { mut plan, graph, config, moves } = ordered;
+        self.addresses.extend(plan.changes().map(|change| change.address.clone()));
+        for (address, approval) in std::mem::take(&mut self.approved) {
+            plan.objects.entry(address).or_default().approval = Some(approval);
+        }
+        let components = Arc::new(self.scope.first_names());
+        let mut parts: Vec<PlanPart> = Vec::new();
+        let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
+        for names in ordered_together(self.scope.components.clone(), &plan) {
+            let moves: Vec<Move> = moves.iter().filter(|moved| names.contains(&moved.from.name)).cloned().collect();
+            let (kind, graph) = match () {
+                () if !moves.is_empty() => (PartKind::Moves(moves), ActionGraph::default()),
+                () if gives_up(&plan, &names) => (PartKind::Destructive, graph.subgraph(&names)),
+                () => {
+                    calm.extend(names);
+                    continue;
+                }
+            };
+            parts.push(self.part(plan.take(&names), graph, &config, names, kind, &components));
+        }
+        if !calm.is_empty() {
+            let graph = if parts.is_empty() { graph } else { graph.subgraph(&calm) };
+            parts.push(self.part(plan.take(&calm), graph, &config, calm, PartKind::NonDestructive, &components));
+        }
+        PlanResult { parts, memo: self.memo, scope: self.scope, began: self.began }
+    }
+
+    /// The part of the given names, which are whole components.
+    fn part(
+        &self,
+        plan: Plan,
+        graph: ActionGraph,
+        config: &Arc<Config>,
+        names: BTreeSet<Arc<str>>,
+        kind: PartKind,
+        components: &Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    ) -> PlanPart {
+        let recorded = self.recorded.iter().filter(|(address, _)| names.contains(&address.name));
+        let running = self.options.running.iter().filter(|running| names.contains(&running.step.address.name));
+        let adoption = Adoption {
+            scope: self.addresses.iter().filter(|address| names.contains(&address.name)).cloned().collect(),
+            config: Arc::new(Config {
+                program: config.program.clone(),
+                namespace: config.namespace.clone(),
+                instances: only(&config.instances, &names),
+                families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
+                incomplete: config.incomplete.clone(),
+                unreadable: config.unreadable.clone(),
+                providers: config.providers.clone(),
+                provider_configs: config.provider_configs.clone(),
+                provider_config_version: config.provider_config_version,
+            }),
+            plan,
+            graph: Arc::new(graph),
+            namespace: self.options.namespace_value.clone(),
+            running: running.cloned().collect(),
+            desired_digests: self.desired_digests.clone(),
+            components: components.clone(),
+        };
+        PlanPart {
+            adoption: Arc::new(adoption),
+            versions: recorded.map(|(address, stored)| (address.clone(), stored.version)).collect(),
+            fingerprints: only(&self.fingerprints, &names),
+            guarded: self.guarded.iter().filter(|component| component.names.is_subset(&names)).cloned().collect(),
+            kind,
+            names,
+        }
+    }
+}
+
+impl PlanScope {
+    /// The first name of each name's component.
+    fn first_names(&self) -> BTreeMap<Arc<str>, Arc<str>> {
+        let mut first_names = BTreeMap::new();
+        for component in &self.components {
+            let first = component.first().cloned().unwrap_or_default();
+            first_names.extend(component.iter().map(|name| (name.clone(), first.clone())));
+        }
+        first_names
+    }
+}
+
 pub fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Address, u64> {
     let mut last: Option<(&Arc<str>, u64)> = None;
     let mut fingerprints = BTreeMap::new();
@@ -333,4 +627,57 @@ pub fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Ad
         fingerprints.insert(address.clone(), index.fingerprint_of(address, shared));
     }
     fingerprints
+}
+
+/// The components, joined where a step of one makes a change of another possible: one waits for the other.
+fn ordered_together(mut components: Vec<BTreeSet<Arc<str>>>, plan: &Plan) -> Vec<BTreeSet<Arc<str>>> {
+    for (address, object) in plan.objects.iter().filter(|(_, object)| !object.remedies.is_empty()) {
+        let joined = std::iter::once(address).chain(&object.remedies).map(|address| &address.name);
+        let parts = components.extract_if(.., |names| joined.clone().any(|name| names.contains(name)));
+        let component = parts.flatten().collect();
+        components.push(component);
+    }
+    components
+}
+
+fn only<T: Clone>(items: &BTreeMap<Address, T>, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, T> {
+    items.iter().filter(|(address, _)| names.contains(&address.name)).map(cloned).collect()
+}
+
+fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
+    (key.clone(), value.clone())
+}
+
+/// Whether the plan destroys, replaces or forgets an object of these components.
+fn gives_up(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
+    plan.changes().any(|change| {
+        matches!(change.action, Action::Replace | Action::Destroy | Action::Forget)
+            && names.contains(&change.address.name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_of_which_one_waits_for_the_other_are_one_part() {
+        let components = ["a x", "b", "c", "d"].map(names).to_vec();
+        let parts = ordered_together(components.clone(), &plan(&[("a", "b"), ("b", "d")]));
+        assert_eq!(parts, ["c", "a b d x"].map(names));
+        assert_eq!(ordered_together(components.clone(), &plan(&[("a", "x")])).len(), components.len());
+    }
+
+    fn names(names: &str) -> BTreeSet<Arc<str>> {
+        names.split(' ').map(Arc::from).collect()
+    }
+
+    /// A plan in which each first object waits for the second one.
+    fn plan(waits: &[(&str, &str)]) -> Plan {
+        let mut plan = Plan::default();
+        for (from, to) in waits {
+            plan.objects.entry(Address::single(*from)).or_default().remedies = vec![Address::single(*to)];
+        }
+        plan
+    }
 }

@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::adopted_plans::AdoptedPlan;
 use super::index::{StepStart, Work};
-use super::plan_request::PlanPart;
-use super::planning::CRD_AGAIN;
+use super::objects::{Hold, TrackedObject, blocked_for};
+use super::planning::{CRD_AGAIN, PlanPart};
 use super::summarize::{Note, StepState, step_note, waits_for_others};
 use super::time::Time;
-use super::tracked::{Hold, TrackedObject, blocked_for};
 use super::{Command, Phase, Reconciler, ReportSubject};
 use crate::execute::{Adoption, HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
@@ -19,6 +17,81 @@ use model::{Action, Address, Diagnostic, Health, Operation, Reason, Record, Seve
 
 /// How long the watch may take to show that this process has removed the annotation of a Resource.
 const MARKS_SHOWN: Duration = Duration::from_secs(1);
+
+/// A plan that is being executed.
+#[derive(Debug)]
+pub struct AdoptedPlan {
+    /// The objects of the plan, except those that a newer plan covers: this one may have been planned for other
+    /// components, whose steps are still running.
+    pub addresses: BTreeSet<Address>,
+    /// Those with open steps.
+    pub open: BTreeSet<Address>,
+    /// Whether it has steps, whose results others may wait for.
+    pub had_steps: bool,
+}
+
+/// Plans with open steps. There can be one for each object of a large namespace, so they are found by their objects.
+#[derive(Debug, Default)]
+pub struct AdoptedPlans {
+    plans: BTreeMap<u64, AdoptedPlan>,
+    next: u64,
+    /// The newest plan of each object.
+    of: BTreeMap<Address, u64>,
+    /// The plans without open steps.
+    finished: BTreeSet<u64>,
+}
+
+impl AdoptedPlans {
+    /// Adds a plan, which replaces older ones of the same objects.
+    pub fn add(&mut self, plan: AdoptedPlan) {
+        let id = self.next;
+        self.next += 1;
+        for address in &plan.addresses {
+            let Some(older) = self.of.insert(address.clone(), id) else { continue };
+            let Some(left) = self.plans.get_mut(&older) else { continue };
+            left.addresses.remove(address);
+            left.open.remove(address);
+            if left.open.is_empty() {
+                self.finished.insert(older);
+            }
+            if left.addresses.is_empty() {
+                self.finished.remove(&older);
+                self.plans.remove(&older);
+            }
+        }
+        if plan.open.is_empty() {
+            self.finished.insert(id);
+        }
+        self.plans.insert(id, plan);
+    }
+
+    pub fn of(&self, address: &Address) -> Option<&AdoptedPlan> {
+        self.plans.get(self.of.get(address)?)
+    }
+
+    /// An object has no open step any more.
+    pub fn close(&mut self, address: &Address) {
+        let Some(id) = self.of.get(address) else { return };
+        let Some(plan) = self.plans.get_mut(id) else { return };
+        plan.open.remove(address);
+        if plan.open.is_empty() {
+            self.finished.insert(*id);
+        }
+    }
+
+    /// Removes and returns the plans without open steps, oldest first.
+    pub fn take_finished(&mut self) -> Vec<AdoptedPlan> {
+        let finished = std::mem::take(&mut self.finished);
+        let plans: Vec<AdoptedPlan> = finished.iter().filter_map(|id| self.plans.remove(id)).collect();
+        plans.iter().flat_map(|plan| &plan.addresses).for_each(|address| _ = self.of.remove(address));
+        plans
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.plans.is_empty() && self.of.is_empty()
+    }
+}
 
 impl Reconciler {
     /// Records an adopted plan and the resulting state of each of its objects.
@@ -466,5 +539,112 @@ fn made_by(step: &Step, before: &Record) -> Step {
         }
         Some(_) => Step { operation: Operation::Update, ..step.clone() },
         None => step.clone(),
+    }
+}
+
+/// Plans that are computed while steps are running. The outcome of such a step is known only as planned, and the changes that
+/// depend on it are planned when it has ended.
+impl Reconciler {
+    /// The objects whose running first create already results in the desired state of this plan: nothing that it was
+    /// planned for has changed since it started, and nothing that it depends on changes with this plan. Such an object
+    /// needs no further plan: otherwise, while a thousand objects arrive and are created, each would cause a plan of
+    /// all of them. `nodes`: the steps of the plan, each with whether it is running.
+    pub fn created_as_desired(&self, part: &PlanPart, nodes: &[(Step, bool)]) -> Vec<Address> {
+        let busy: BTreeSet<&Address> = nodes.iter().map(|(step, _)| &step.address).collect();
+        let Adoption { plan, config, .. } = &*part.adoption;
+        let mut created = Vec::new();
+        for (step, _) in nodes.iter().filter(|(_, is_running)| *is_running) {
+            let address = &step.address;
+            let is_triggered = config.instances.get(address).is_none_or(|instance| !instance.triggers.is_empty());
+            if is_triggered || !self.is_first_create(step) || !self.has_desired_state_of(step) {
+                continue;
+            }
+            let uses_changing = plan
+                .dependencies_of(address)
+                .iter()
+                .any(|used| busy.contains(used) || plan.objects.get(used).is_some_and(|planned| planned.is_read));
+            if !uses_changing {
+                created.push(address.clone());
+            }
+        }
+        created
+    }
+
+    fn is_first_create(&self, step: &Step) -> bool {
+        step.operation == Operation::Create && !step.replaces && !self.index.records().has_objects(&step.address)
+    }
+
+    /// Whether the desired state is the one for which a running step has started.
+    fn has_desired_state_of(&self, step: &Step) -> bool {
+        if self.objects.get(&step.address).is_none_or(|tracked| tracked.in_flight) {
+            return false;
+        }
+        let name = &step.address.name;
+        let present = (self.index.desired_digest(name), self.index.shared_fingerprint(name));
+        let begun = self.index.records().started(&step.address).filter(|start| start.step == *step);
+        begun.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) == present)
+    }
+
+    /// Plans a component again when a step has ended that was running at planning: its outcome is known now.
+    pub fn replan_component(&mut self, step: &Step) {
+        let planned_around = self.objects.get_mut(&step.address).is_some_and(TrackedObject::end_in_flight);
+        let generation = self.index.instance(&step.address.name).map(|instance| instance.generation);
+        let planned = self.resources.get(&step.address.name).map(|followed| followed.shared.generation);
+        if generation.is_some() && generation != planned {
+            self.touch(&step.address.name);
+        }
+        if !planned_around {
+            return;
+        }
+        // The object may no longer exist and have no connections, so the plan determines the component.
+        let adopted = self.planning.adopted.of(&step.address);
+        for address in adopted.into_iter().flat_map(|adopted| &adopted.addresses) {
+            self.planning.debounce.touch(&address.name, self.now.time);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(names: &[&str]) -> AdoptedPlan {
+        let addresses: BTreeSet<Address> = names.iter().map(|name| Address::single(*name)).collect();
+        AdoptedPlan { open: addresses.clone(), addresses, had_steps: true }
+    }
+
+    fn finished(plans: &mut AdoptedPlans) -> Vec<String> {
+        let finished = plans.take_finished();
+        finished
+            .iter()
+            .map(|plan| plan.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            .collect()
+    }
+
+    #[test]
+    fn a_newer_plan_of_another_component_leaves_the_running_steps_of_the_older_one() {
+        let mut plans = AdoptedPlans::default();
+        plans.add(plan(&["a", "b"]));
+        plans.add(plan(&["b"]));
+        let older = plans.of(&Address::single("a")).map(|plan| (plan.addresses.len(), plan.open.len()));
+        assert_eq!(older, Some((1, 1)), "the end of its step plans it again");
+        plans.close(&Address::single("b"));
+        assert_eq!(finished(&mut plans), ["b"]);
+        plans.add(plan(&["a"]));
+        assert!(finished(&mut plans).is_empty(), "nothing is left of the older plan");
+        plans.close(&Address::single("a"));
+        assert_eq!(finished(&mut plans), ["a"]);
+        assert!(plans.is_empty());
+    }
+
+    #[test]
+    fn a_plan_is_finished_when_a_newer_one_has_taken_its_last_open_step() {
+        let mut plans = AdoptedPlans::default();
+        plans.add(plan(&["a", "b"]));
+        plans.close(&Address::single("a"));
+        plans.add(plan(&["b"]));
+        assert_eq!(finished(&mut plans), ["a"]);
+        plans.add(AdoptedPlan { open: BTreeSet::new(), ..plan(&["c"]) });
+        assert_eq!(finished(&mut plans), ["c"], "it never had a step");
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Reconciler;
+use super::objects::TrackedObject;
 use super::summarize::StepState;
 use super::time::{Moment, Time};
-use super::tracked::TrackedObject;
 use crate::execute::{Delay, StepLimit, StepQuota};
 use api::QUOTA;
 use engine::plan::ObjectQuota;

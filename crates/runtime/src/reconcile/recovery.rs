@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::index::Work;
-use super::tracked::Hold;
+use super::objects::Hold;
 use super::{Command, Reconciler, RecoveryResult};
 use crate::execute::{Recovery, Written};
 use model::Stored;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::index::PublishedStatus;
+use super::objects::{TrackedObject, blocked_for};
 use super::summarize::{
     FamilyInput, InstanceCount, Member, Note, ObjectInput, ObjectState, Summary, summarize, summarize_family,
     waits_for_others,
 };
 use super::time::Time;
-use super::tracked::{TrackedObject, blocked_for};
 use super::{Command, Reconciler, ReportSubject, Urgency};
 use api::ResourceStatus;
 use api::conditions::ConditionType;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::reconcile::Reconciler;
 use crate::reconcile::index::ApprovalPlan;
-use crate::reconcile::tracked::TrackedObject;
+use crate::reconcile::objects::TrackedObject;
 use api::conditions::{self, ConditionType, condition, merge};
 use api::{ApprovalState, ChangeDigest, PlanStatus, RequiredApproval};
 use engine::plan::approval::{Approver, differences};
