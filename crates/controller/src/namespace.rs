@@ -23,7 +23,6 @@ use super::context::Context;
 use super::inputs::{InputSource, InputWatches};
 use super::metrics::PlanOutcome;
 use super::namespaces::NamespaceHandle;
-use super::status::{StatusTarget, StatusUpdate};
 use drivers::{ObjectWatcher, WatchedInstance};
 use model::{Address, ProviderUse, Step};
 use process::ProcessorShare;
@@ -267,10 +266,7 @@ impl NamespaceTask {
                 }
             }
             Command::WatchInputs(desired) => self.inputs.set(&desired),
-            Command::WriteStatus { name, uid, generation, status, digest, urgency } => {
-                let target = StatusTarget { namespace: shared.name().clone(), name, uid };
-                context.status.write(target, StatusUpdate { status: *status, generation, digest, urgency });
-            }
+            Command::WriteStatus(target, update) => context.status.write(target, *update),
             Command::Report { about, note, terminating } => {
                 context.report(shared.name(), &about, note, terminating);
             }

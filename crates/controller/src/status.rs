@@ -21,7 +21,7 @@ use super::leadership::Leadership;
 use model::{Address, Version};
 use process::{Random, request_error};
 use runtime::reconcile::index::StatusOutcome;
-use runtime::reconcile::{Urgency, retry};
+use runtime::reconcile::{StatusTarget, StatusUpdate, Urgency, retry};
 
 /// How many requests run at the same time: enough to use an API server with two cores, without exhausting the default
 /// priority level of one client.
@@ -34,28 +34,8 @@ const INTERIM_AT_ONCE: usize = 1;
 /// The longest delay between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Identifies a Resource or a `DataSource`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StatusTarget {
-    pub namespace: Arc<str>,
-    /// The name in its address.
-    pub name: Arc<str>,
-    pub uid: Arc<str>,
-}
-
 /// Receives how the write of the status with this digest ended.
 pub type WriteCallback = Arc<dyn Fn(&StatusTarget, u64, StatusOutcome) + Send + Sync>;
-
-/// A status to write.
-#[derive(Clone, Debug)]
-pub struct StatusUpdate {
-    pub status: api::ResourceStatus,
-    /// The generation that the status was computed from. The API server rejects the status if there is a newer generation.
-    pub generation: i64,
-    /// Identifies the status in the report.
-    pub digest: u64,
-    pub urgency: Urgency,
-}
 
 /// A cheap handle to the writer. The writer ends when all clones are dropped and everything is written.
 #[derive(Clone)]

@@ -72,7 +72,7 @@ pub use self::approvals::VALID as APPROVAL_VALID;
 pub use self::held_plan::{HeldPlan, PlanOwner};
 pub use self::interface::{
     ApprovalWrite, Command, Counts, Environment, Gauges, MoveRequest, MoveResult, Policy, RecoveryResult,
-    ReportSubject, Signal, Turn, Urgency,
+    ReportSubject, Signal, StatusTarget, StatusUpdate, Turn, Urgency,
 };
 pub use self::planning::{PlanRequest, PlanResult};
 pub use self::preview::{PreviewRequest, PreviewTime, ProposedState};

@@ -251,7 +251,7 @@ impl DevSession {
             }
             // Only clusters have a status, events, finalizers and records of other processes. `dev` does not watch
             // objects, and configures providers with their first call.
-            Command::WriteStatus { .. }
+            Command::WriteStatus(..)
             | Command::Report { .. }
             | Command::Release { .. }
             | Command::Claim { .. }

@@ -99,16 +99,7 @@ pub enum Command {
     /// Watch exactly these ConfigMaps and Secrets.
     WatchInputs(BTreeSet<InputKey>),
     /// Write the status of a Resource, unless a newer one is queued.
-    WriteStatus {
-        /// The name in its address.
-        name: Arc<str>,
-        uid: Arc<str>,
-        /// The generation that the status was computed from. The status of a newer one must not be replaced.
-        generation: i64,
-        status: Box<ResourceStatus>,
-        digest: u64,
-        urgency: Urgency,
-    },
+    WriteStatus(StatusTarget, Box<StatusUpdate>),
     /// Report an event to the user.
     Report {
         about: ReportSubject,
@@ -195,6 +186,26 @@ impl ApprovalWrite {
             Self::Status { name, .. } => name,
         }
     }
+}
+
+/// Identifies a Resource or a `DataSource`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatusTarget {
+    pub namespace: Arc<str>,
+    /// The name in its address.
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+}
+
+/// A status to write.
+#[derive(Clone, Debug)]
+pub struct StatusUpdate {
+    pub status: ResourceStatus,
+    /// The generation that the status was computed from. The API server rejects the status if there is a newer generation.
+    pub generation: i64,
+    /// Identifies the status in the report.
+    pub digest: u64,
+    pub urgency: Urgency,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

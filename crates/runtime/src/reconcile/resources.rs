@@ -12,7 +12,7 @@ use super::summarize::{
     waits_for_others,
 };
 use super::time::Time;
-use super::{Command, Reconciler, ReportSubject, Urgency};
+use super::{Command, Reconciler, ReportSubject, StatusTarget, StatusUpdate, Urgency};
 use api::ResourceStatus;
 use api::conditions::ConditionType;
 use engine::load::{Config, Expansion, Instance, InstanceKeys, Interner};
@@ -282,8 +282,9 @@ impl Reconciler {
         for note in notes {
             self.report(ReportSubject::Resource(shared.clone()), note);
         }
-        let (name, uid, generation, status) = (name.clone(), shared.uid.clone(), shared.generation, Box::new(status));
-        self.commands.push(Command::WriteStatus { name, uid, generation, status, digest, urgency });
+        let target = StatusTarget { namespace: self.namespace().clone(), name: name.clone(), uid: shared.uid.clone() };
+        let update = StatusUpdate { status, generation: shared.generation, digest, urgency };
+        self.commands.push(Command::WriteStatus(target, Box::new(update)));
     }
 
     /// `None` if the Resource no longer exists.

@@ -52,7 +52,7 @@ async fn a_suspended_status_that_was_rejected_is_written_for_the_next_generation
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
     let writes_for = |bench: &Bench, of| {
-        bench.pending.iter().any(|c| matches!(c, Command::WriteStatus { generation, .. } if *generation == of))
+        bench.pending.iter().any(|c| matches!(c, Command::WriteStatus(_, update) if update.generation == of))
     };
     bench.observe(with(thing("a", 1), "spec.suspend", true), 3);
     bench.react(Signal::Wake);
