@@ -94,5 +94,5 @@ async fn an_instance_whose_create_begins_while_its_move_is_planned_is_moved_afte
     bench.react(Signal::Planned(Box::new(second)));
     bench.run_until_idle(MINUTE).await;
     assert_eq!(bench.recorded(), ["f[\"k\"]"]);
-    assert_eq!(bench.count(" create "), 1, "{:?}", bench.log);
+    assert_eq!(bench.count(" create Started"), 1, "{:?}", bench.log);
 }
