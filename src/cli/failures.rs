@@ -1,9 +1,8 @@
 //! The last failure of each object. The state file keeps it for `explain` and `get`; in a cluster, the status does.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use model::{Action, Address, Change};
+use model::{Action, Address, Change, TypeName};
 use runtime::execute::{Progress, ProgressKind};
 use runtime::store::{LastFailure, StateFile};
 
@@ -21,7 +20,7 @@ impl LastFailures {
     }
 
     /// Takes an event of a run: a failed step sets the failure of its object, and a finished step removes it.
-    pub fn event(&mut self, progress: &Progress, type_name: impl FnOnce() -> Option<Arc<str>>) {
+    pub fn event(&mut self, progress: &Progress, type_name: impl FnOnce() -> Option<TypeName>) {
         let address = &progress.step.address;
         match &progress.kind {
             ProgressKind::Failed { reason, message, .. } => {

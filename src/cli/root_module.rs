@@ -523,7 +523,7 @@ impl Schemas for ProviderSchemas {
         let provider = self.known(&configured.address.source).map_err(Failure::new)?;
         let name = terraform::config_name(&configured.address).into();
         let used = ProviderUse::new(name, Arc::clone(provider), terraform::to_config(&configured.config));
-        let type_name = address.resource.resource.kind.clone();
+        let type_name = address.resource.resource.kind.clone().into();
         let asked = provider::EphemeralRequest { used, type_name, config: config.clone() };
         let found = self.calls.open(asked).map_err(|error| Failure {
             argument: None,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use purlin::driver::{ApplyRequest, CallContext};
-use purlin::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Value as Plain};
+use purlin::model::{Address, InstanceKey, Namespace, ObjectStatus, Record, RecordedObject, Value as Plain};
 use purlin::process::lock;
 use purlin::store::Interner;
 use purlin::store::secrets::{SecretContent, decode, record_name};
@@ -33,7 +33,7 @@ pub(crate) type Records = Box<dyn Fn(&str, &Address) -> Option<Record> + Send>;
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     replica: Arc<str>,
-    namespace: Arc<str>,
+    namespace: Namespace,
     address: Arc<str>,
     kind: EffectKind,
     /// The id of the object. `None` for a create.

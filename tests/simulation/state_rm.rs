@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apiserver::{Cluster, Server};
-use purlin::model::{Address, InstanceKey};
+use purlin::model::{Address, InstanceKey, Namespace, Uid};
 use purlin::process::Shutdown;
 use purlin::store::secrets::{Secrets, family_name};
 use purlin::store::{ClusterJournal, ResourceMeta, ResourceView};
@@ -40,7 +40,7 @@ pub(crate) async fn complete_indexes(env: &Environment) {
 /// first desired instance without a record: any one if the index was replaced,
 /// and one that it lists, and that does not exist, if it was restored. Purlin removes an index before its last record, so one
 /// that is restored in between lists a record that is removed on purpose.
-fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Option<(Arc<str>, Arc<str>, Address)> {
+fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Option<(Namespace, Uid, Address)> {
     let (namespace, name) = (text(resource, "namespace"), text(resource, "name"));
     let secret = family_name(namespace, name);
     let found = |address: Address| Some((namespace.into(), text(resource, "uid").into(), address));

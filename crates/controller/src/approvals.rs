@@ -92,7 +92,7 @@ pub(crate) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
         ApprovalWrite::Create { plan, .. } => &plan.name,
         ApprovalWrite::Status { name, .. } => name,
     };
-    let key = PlanKey { namespace: Arc::clone(shared.name()), name: Arc::clone(name) };
+    let key = PlanKey { namespace: shared.name().clone(), name: Arc::clone(name) };
     let written = match &write {
         ApprovalWrite::Create { plan, owners } => {
             create(&context.client, &key.namespace, plan, owners, &*context.engine.random).await

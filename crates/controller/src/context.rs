@@ -18,6 +18,7 @@ use super::status::StatusWriter;
 use super::watch::PlanEvent;
 use drivers::ObjectWatcher;
 use engine::load::ServiceAccounts;
+use model::Namespace;
 use process::{Shutdown, Threads};
 use runtime::execute::{Engine, Pool};
 use runtime::reconcile::time::{Moment, Time};
@@ -33,7 +34,7 @@ pub struct Context {
     /// The service accounts that objects act as.
     pub accounts: ServiceAccounts,
     /// The namespace of the records and of the Leases.
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub namespaces: Arc<Namespaces>,
     pub status: StatusWriter,
     pub events: Events,

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::fair_queue::{Choice, FairQueue};
 use super::metrics::Metrics;
+use model::Namespace;
 use process::{Clock, Random, request_error};
 use runtime::reconcile::Note;
 
@@ -113,7 +114,7 @@ struct EventQueue {
 impl EventQueue {
     /// Queues an event that is not a repetition. Returns `false` if the queue is full for its namespace.
     fn push(&mut self, event: QueuedEvent, now: Instant) -> bool {
-        let namespace: Arc<str> = event.regarding.namespace.as_deref().unwrap_or_default().into();
+        let namespace: Namespace = event.regarding.namespace.as_deref().unwrap_or_default().into();
         if self.queue.len_of(&namespace) >= WAITING - self.queue.total() {
             return false;
         }

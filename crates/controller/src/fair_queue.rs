@@ -2,13 +2,14 @@
 //! of one delay those of the others by at most one each.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+
+use model::Namespace;
 
 #[derive(Debug)]
 pub struct FairQueue<T> {
-    of: BTreeMap<Arc<str>, VecDeque<T>>,
+    of: BTreeMap<Namespace, VecDeque<T>>,
     /// The namespaces with items; the first one is next.
-    order: VecDeque<Arc<str>>,
+    order: VecDeque<Namespace>,
     length: usize,
 }
 
@@ -28,10 +29,10 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    pub fn push(&mut self, namespace: &Arc<str>, item: T) {
-        let items = self.of.entry(Arc::clone(namespace)).or_default();
+    pub fn push(&mut self, namespace: &Namespace, item: T) {
+        let items = self.of.entry(namespace.clone()).or_default();
         if items.is_empty() {
-            self.order.push_back(Arc::clone(namespace));
+            self.order.push_back(namespace.clone());
         }
         items.push_back(item);
         self.length += 1;
@@ -86,7 +87,7 @@ mod tests {
 
     fn queue(items: &[(&str, u32)]) -> FairQueue<u32> {
         let mut queue = FairQueue::default();
-        items.iter().for_each(|(namespace, item)| queue.push(&Arc::from(*namespace), *item));
+        items.iter().for_each(|(namespace, item)| queue.push(&(*namespace).into(), *item));
         queue
     }
 

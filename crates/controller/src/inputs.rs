@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::Client;
+use model::Namespace;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -39,7 +40,7 @@ pub type InputSink = Arc<dyn Fn(&InputKey, DataLookup) + Send + Sync>;
 #[derive(Clone)]
 pub struct InputSource {
     pub client: Client,
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub random: Arc<dyn Random>,
     pub metrics: WatchMetrics,
     pub sink: InputSink,

@@ -24,7 +24,7 @@ use super::inputs::{InputSource, InputWatches};
 use super::metrics::PlanOutcome;
 use super::namespaces::NamespaceHandle;
 use drivers::{ObjectWatcher, WatchedInstance};
-use model::{Address, ProviderUse, Step};
+use model::{Address, ProviderUse, Step, TypeName};
 use process::ProcessorShare;
 use runtime::execute::{DesiredDigests, Engine, Permit, Permits, ProgressKind, WorkerCommand, WorkerEvent, Workers};
 use runtime::pipeline;
@@ -42,7 +42,7 @@ pub struct NamespaceTask {
     shared: Arc<NamespaceHandle>,
     workers: Workers,
     /// The running steps, with their start and the type of their object.
-    running: BTreeMap<Step, (Instant, Arc<str>)>,
+    running: BTreeMap<Step, (Instant, TypeName)>,
     plannings: JoinSet<Signal>,
     /// The processors that the plannings may use at the same time.
     processors: ProcessorShare,

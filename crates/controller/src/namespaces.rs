@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc};
 use super::backlog::Backlog;
 use super::leadership::Leadership;
 use engine::load::ProviderSpec;
-use model::{InstanceKey, Value, Version};
+use model::{InstanceKey, Namespace, Value, Version};
 use process::{Random, lock};
 use runtime::execute::Limits;
 use runtime::reconcile::index::{Event, Index, Providers};
@@ -23,7 +23,7 @@ const WAITING_PER_RUNNING_STEP: usize = 4;
 
 /// One namespace, shared between the watches and its task.
 pub struct NamespaceHandle {
-    name: Arc<str>,
+    name: Namespace,
     /// Since when its shard is watched. If that differs, the shard was dropped in the meantime, and changes were missed.
     since: u64,
     reconciler: Mutex<Reconciler>,
@@ -48,7 +48,7 @@ impl NamespaceHandle {
         }
     }
 
-    pub fn name(&self) -> &Arc<str> {
+    pub fn name(&self) -> &Namespace {
         &self.name
     }
 
@@ -79,12 +79,12 @@ impl NamespaceHandle {
 
 #[derive(Default)]
 struct NamespaceMap {
-    open: BTreeMap<Arc<str>, Arc<NamespaceHandle>>,
+    open: BTreeMap<Namespace, Arc<NamespaceHandle>>,
     /// Counts the opened namespaces.
     opened: u64,
     /// The variable `ns` of expressions, and the version of a namespace that is being deleted, also for namespaces
     /// without Resources.
-    namespaces: BTreeMap<Arc<str>, (Value, Option<Version>)>,
+    namespaces: BTreeMap<Namespace, (Value, Option<Version>)>,
     providers: Providers,
 }
 
@@ -119,7 +119,7 @@ impl Namespaces {
         (Arc::new(Self { leadership, known, policy, random, opened, backlog }), receiver)
     }
 
-    pub fn apply(&self, namespace: &Arc<str>, event: Event) {
+    pub fn apply(&self, namespace: &Namespace, event: Event) {
         // Other events, such as status writes, do not open a namespace.
         let brings_something = matches!(
             event,
@@ -197,7 +197,7 @@ impl Namespaces {
     }
 
     /// Looks at the reconciler of a namespace. That of a namespace that is not open is empty.
-    pub fn look<T>(&self, namespace: &Arc<str>, look: impl FnOnce(&Reconciler) -> T) -> T {
+    pub fn look<T>(&self, namespace: &Namespace, look: impl FnOnce(&Reconciler) -> T) -> T {
         let known = self.known();
         if let Some(shared) = known.open.get(namespace).cloned() {
             drop(known);
@@ -218,7 +218,7 @@ impl Namespaces {
         empty
     }
 
-    fn open(&self, known: &mut NamespaceMap, namespace: &Arc<str>, since: u64) -> Arc<NamespaceHandle> {
+    fn open(&self, known: &mut NamespaceMap, namespace: &Namespace, since: u64) -> Arc<NamespaceHandle> {
         // Drivers cache provider configurations by version, also after a namespace is closed and opened again.
         known.opened += 1;
         let (seed, versions) = (self.random.number(), known.opened << 32);
@@ -231,7 +231,7 @@ impl Namespaces {
     }
 
     /// A reconciler that knows the namespace and the Providers.
-    fn empty_reconciler(&self, known: &NamespaceMap, namespace: &Arc<str>, seed: u64, versions: u64) -> Reconciler {
+    fn empty_reconciler(&self, known: &NamespaceMap, namespace: &Namespace, seed: u64, versions: u64) -> Reconciler {
         let mut reconciler = Reconciler::new(namespace.clone(), self.policy, seed, versions);
         if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
             reconciler.observe(Event::Namespace { value, terminating });
@@ -280,7 +280,7 @@ mod tests {
     fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
         let (namespaces, mut opened) =
             Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
-        let shop: Arc<str> = "shop".into();
+        let shop: Namespace = "shop".into();
         let value = Value::map([("name", Value::from("shop"))]);
         namespaces.apply(&shop, Event::Namespace { value, terminating: Some(Version(1)) });
         namespaces.apply(&shop, Event::ResourceDeleted("a".into()));
@@ -299,7 +299,7 @@ mod tests {
     fn a_namespace_that_is_not_open_is_looked_at_without_opening_it() {
         let (namespaces, mut opened) =
             Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
-        let shop: Arc<str> = "shop".into();
+        let shop: Namespace = "shop".into();
         namespaces.apply(&shop, Event::Namespace { value: Value::Null, terminating: Some(Version(1)) });
         let look = || namespaces.look(&shop, |found| (found.index().is_empty(), found.index().is_terminating()));
         assert_eq!(look(), (true, true));

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use super::context::Context;
 use super::watch::{PlanEvent, PlanKey};
+use model::Uid;
 use process::{ProcessorShare, Readiness};
 use queue::{Outcome, PreviewQueue};
 use runtime::reconcile::index::{ApprovalPlan, Event};
@@ -76,7 +77,7 @@ struct Previews {
 /// The end of a computation.
 struct Computed {
     key: PlanKey,
-    uid: Arc<str>,
+    uid: Uid,
     outcome: Outcome,
     approval: Option<ApprovalPlan>,
 }

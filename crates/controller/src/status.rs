@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use super::fair_queue::{Choice, FairQueue};
 use super::leadership::Leadership;
-use model::{Address, Version};
+use model::{Address, Namespace, Uid, Version};
 use process::{Random, request_error};
 use runtime::reconcile::index::StatusOutcome;
 use runtime::reconcile::{StatusTarget, StatusUpdate, Urgency, retry};
@@ -130,7 +130,7 @@ impl Queue {
             || (urgency == Urgency::Final && self.has_no_longer_ready(&target.namespace))
     }
 
-    fn has_no_longer_ready(&self, namespace: &Arc<str>) -> bool {
+    fn has_no_longer_ready(&self, namespace: &Namespace) -> bool {
         self.no_longer_ready.len_of(namespace) > 0
             || self
                 .in_flight
@@ -159,9 +159,9 @@ impl Queue {
     }
 
     /// Whether a status of the namespace could not be written, which was logged then. Such errors have a common cause.
-    fn fails_in(&self, namespace: &Arc<str>) -> bool {
-        let (name, uid) = (Arc::from(""), Arc::from(""));
-        let first = self.attempts.range(StatusTarget { namespace: Arc::clone(namespace), name, uid }..).next();
+    fn fails_in(&self, namespace: &Namespace) -> bool {
+        let (name, uid) = (Arc::from(""), Uid::default());
+        let first = self.attempts.range(StatusTarget { namespace: namespace.clone(), name, uid }..).next();
         first.is_some_and(|(target, _)| target.namespace == *namespace)
     }
 

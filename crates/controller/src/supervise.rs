@@ -11,6 +11,7 @@ use super::context::Context;
 use super::namespace::NamespaceTask;
 use super::namespaces::NamespaceHandle;
 use super::shards::Shard;
+use model::Namespace;
 use process::{Readiness, Shutdown};
 
 /// The delay before a task that panicked is restarted, since it is likely to panic again.
@@ -22,9 +23,9 @@ const PROVIDER_STOP_MARGIN: Duration = Duration::from_secs(30);
 
 struct Tasks {
     context: Arc<Context>,
-    set: JoinSet<Arc<str>>,
-    running: BTreeSet<Arc<str>>,
-    by_id: BTreeMap<Id, Arc<str>>,
+    set: JoinSet<Namespace>,
+    running: BTreeSet<Namespace>,
+    by_id: BTreeMap<Id, Namespace>,
 }
 
 /// Runs until `shutdown`, then until every running call is recorded. Returns `false` if the grace period ends earlier.
@@ -87,7 +88,7 @@ impl Tasks {
     }
 
     /// Starts the task of a namespace if it is open, none is running, and this replica leads there.
-    fn start(&mut self, name: &Arc<str>, after: Duration) {
+    fn start(&mut self, name: &Namespace, after: Duration) {
         // One that was announced may have been closed and opened again.
         let Some(shared) = self.context.namespaces.find(name) else { return };
         if self.running.contains(name) || !self.context.leadership.start_task(name) {
@@ -107,7 +108,7 @@ impl Tasks {
     }
 
     /// Restarts the task if the namespace is open again and this replica leads there.
-    fn ended(&mut self, ended: Result<(Id, Arc<str>), JoinError>) {
+    fn ended(&mut self, ended: Result<(Id, Namespace), JoinError>) {
         let (id, after) = match ended {
             Ok((id, _)) => (id, Duration::ZERO),
             Err(error) => {

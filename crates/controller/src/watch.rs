@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1;
 use kube::api::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Config, watcher};
@@ -30,7 +30,7 @@ use super::providers::ObservedProvider;
 use api::{PlanObject, RawObject};
 use drivers::provider::requirement;
 use engine::load::{self, Interner, ServiceAccounts};
-use model::{Address, Value, Version};
+use model::{Address, Namespace, Uid, Value, Version};
 use process::backoff::{LoggedErrors, Pauses};
 use process::{Clock, Gate, Random, Readiness, watch_error};
 use runtime::reconcile::index::{Event, ListedKind, ObservedProviderConfig, ObservedResource, PublishedStatus};
@@ -410,7 +410,7 @@ impl WatchedKind for Plans {
 pub struct NamespaceObjects;
 
 impl WatchedKind for NamespaceObjects {
-    type Object = PartialObjectMeta<Namespace>;
+    type Object = PartialObjectMeta<v1::Namespace>;
 
     const NAME: &'static str = "namespaces";
     const IS_SHARDED: bool = false;
@@ -436,14 +436,14 @@ impl WatchedKind for NamespaceObjects {
     }
 }
 
-fn namespace_of(object: &impl kube::Resource) -> Arc<str> {
+fn namespace_of(object: &impl kube::Resource) -> Namespace {
     object.namespace().unwrap_or_default().into()
 }
 
 /// The namespace and the name of a Plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanKey {
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub name: Arc<str>,
 }
 
@@ -452,7 +452,7 @@ pub struct PlanKey {
 pub enum PlanEvent {
     Applied {
         key: PlanKey,
-        uid: Arc<str>,
+        uid: Uid,
         generation: i64,
     },
     Deleted(PlanKey),
@@ -492,7 +492,7 @@ fn version(metadata: &ObjectMeta) -> Version {
     Version(number.unwrap_or(u64::MAX))
 }
 
-fn describe(namespace: &PartialObjectMeta<Namespace>) -> Event {
+fn describe(namespace: &PartialObjectMeta<v1::Namespace>) -> Event {
     let value = Value::map([
         ("name", Value::from(namespace.name_any().as_str())),
         ("labels", texts(namespace.labels())),

@@ -8,15 +8,16 @@ use tokio::sync::watch;
 use super::masked::redacted;
 use super::provider::ProcessMask;
 use model::{
-    Diagnostic, Diagnostics, DriverError, ObjectState, Provider, ProviderUse, Reason, RecordedObject, Secrets, Value,
+    Diagnostic, Diagnostics, DriverError, Namespace, ObjectState, Provider, ProviderUse, Reason, RecordedObject,
+    Secrets, TypeName, Value,
 };
 use process::lock;
 
 /// The context of a call: everything besides its values.
 #[derive(Clone, Debug, Default)]
 pub struct CallContext {
-    pub type_name: Arc<str>,
-    pub namespace: Arc<str>,
+    pub type_name: TypeName,
+    pub namespace: Namespace,
     /// Name and instance as a string, for owner annotations and messages.
     pub address: Arc<str>,
     /// The provider and its configuration; `None` for built-in types.

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 
 use super::{ApplyRequest, ApplyResponse, CallContext, ReadinessError};
 use model::{
-    Address, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Observed, Path, PlanRequest,
-    PlanResponse, Provider, RecordedObject, Schema, Value,
+    Address, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, Namespace, ObjectState, Observed, Path,
+    PlanRequest, PlanResponse, Provider, RecordedObject, Schema, Value,
 };
 
 /// Receives the health of an object whenever it changes.
@@ -232,7 +232,7 @@ pub trait TakeOver: Send + Sync {
 /// The instance whose object is watched.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchedInstance<'a> {
-    pub namespace: &'a Arc<str>,
+    pub namespace: &'a Namespace,
     pub address: &'a Address,
     /// The service account that watches.
     pub service_account: &'a Arc<str>,
@@ -241,7 +241,7 @@ pub struct WatchedInstance<'a> {
 /// What was seen of the object of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectChange {
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub address: Address,
     pub seen: Observed,
 }
@@ -252,12 +252,12 @@ pub trait ObjectWatcher: Send + Sync {
     /// cheap if the object is already watched.
     fn watch(&self, instance: &WatchedInstance<'_>, object: &RecordedObject);
 
-    fn unwatch(&self, namespace: &Arc<str>, address: &Address);
+    fn unwatch(&self, namespace: &Namespace, address: &Address);
 
     /// Whether an object can be missing or not ready although its record exists, so that it counts as ready only when it
     /// was seen.
     fn reports_health(&self) -> bool;
 
     /// Whether changes of the object are currently observed, so that it need not be read to detect drift.
-    fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool;
+    fn is_watching(&self, namespace: &Namespace, address: &Address) -> bool;
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::CallContext;
-use model::RecordedHook;
+use model::{RecordedHook, Uid};
 
 #[derive(Clone, Debug)]
 pub struct HookCall {
     pub context: CallContext,
     /// The UID of the Resource; empty on files.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// Identifies the object that the hook runs for. The same hook for the same object is the same run.
     pub object: Arc<str>,
     pub hook: RecordedHook,

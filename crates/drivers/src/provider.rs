@@ -37,8 +37,8 @@ use super::{
 };
 use calls::SchemaCalls;
 use model::{
-    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
-    RecordedObject, Schema, Value,
+    Diagnostics, DriverError, ErrorKind, ImportRequest, Namespace, ObjectState, PlanRequest, PlanResponse, Provider,
+    ProviderUse, RecordedObject, Schema, Value,
 };
 use object_client::ObjectClient;
 use process::{Clock, lock};
@@ -60,7 +60,7 @@ pub use waiting::WaitingCalls;
 const RETRY_TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A namespace, and the name of a configuration in it.
-type ConfigurationName = (Arc<str>, Arc<str>);
+type ConfigurationName = (Namespace, Arc<str>);
 
 pub struct Providers {
     clock: Arc<dyn Clock>,
@@ -71,7 +71,7 @@ pub struct Providers {
     /// All calls received a stop request.
     stopped: AtomicBool,
     /// The current provider configurations of each namespace.
-    configurations: Mutex<BTreeMap<Arc<str>, NamespaceConfigurations>>,
+    configurations: Mutex<BTreeMap<Namespace, NamespaceConfigurations>>,
     /// The current providers by name.
     current: Mutex<BTreeMap<Arc<str>, Arc<Provider>>>,
 }
@@ -140,11 +140,11 @@ impl Providers {
     /// Sets the provider configurations of a namespace unless a newer version is set. Returns those no longer in use.
     fn set_configurations(
         &self,
-        namespace: &Arc<str>,
+        namespace: &Namespace,
         configurations: NamespaceConfigurations,
     ) -> Vec<Arc<ProviderUse>> {
         let mut by_namespace = lock(&self.configurations);
-        let known = by_namespace.entry(Arc::clone(namespace)).or_default();
+        let known = by_namespace.entry(namespace.clone()).or_default();
         // Plans of a namespace run concurrently, so an older version may arrive later.
         if configurations.version < known.version {
             return Vec::new();
@@ -316,7 +316,7 @@ mod tests {
             providers.provider_use(&context).unwrap().configuration.clone()
         };
         for (namespace, settings) in [("shop", "of the shop"), ("bank", "of the bank")] {
-            let (namespace, configurations) = (Arc::from(namespace), [provider_use(settings)]);
+            let (namespace, configurations) = (Namespace::from(namespace), [provider_use(settings)]);
             let namespace = Some(&namespace);
             providers
                 .prepare(Preparation {
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
         assert_eq!(called_with("bank", "old"), Value::from("of the bank"));
         assert_eq!(called_with("elsewhere", "old"), Value::from("old"));
-        let shop: Arc<str> = "shop".into();
+        let shop: Namespace = "shop".into();
         let prepare = async |version, configurations: &[Arc<ProviderUse>]| {
             let namespace = Some(&shop);
             providers.prepare(Preparation { namespace, version, needed: &[], current: &[], configurations }).await;

@@ -1,12 +1,10 @@
 //! Publishes copies of outputs as ConfigMaps, Secrets or files.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
 use super::CallContext;
 use model::data::StringData;
-use model::{DataRef, DriverError};
+use model::{DataRef, DriverError, Uid};
 
 /// A published copy and its owner.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +23,7 @@ pub struct CopyTarget<'a> {
 pub trait Publisher: Send + Sync {
     /// Creates or updates the copy and returns its UID. The owner annotation identifies a copy whose UID was lost in a
     /// crash.
-    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError>;
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Uid, DriverError>;
 
     /// Returns the contents of the copy; `None` if it does not exist.
     async fn read(&self, copy: CopyTarget<'_>) -> Result<Option<StringData>, DriverError>;

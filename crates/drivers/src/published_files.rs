@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use super::kubernetes_object::{OWNER_ANNOTATION, owner_annotation};
 use super::publish::{CopyTarget, Publisher};
 use model::data::StringData;
-use model::{DataKind, DataRef, DriverError, ErrorKind};
+use model::{DataKind, DataRef, DriverError, ErrorKind, Uid};
 use process::private_file;
 
 /// Writes `published/secret-NAME.json` and `published/configmap-NAME.json`.
@@ -51,7 +51,7 @@ impl PublishedFiles {
         }
     }
 
-    fn write_now(&self, copy: &CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+    fn write_now(&self, copy: &CopyTarget<'_>, texts: &StringData) -> Result<Uid, DriverError> {
         let path = self.path(copy.target);
         if let Some((_, false)) = self.existing(copy).map_err(|error| io_error(&path, &error))? {
             return Err(DriverError {
@@ -109,7 +109,7 @@ impl PublishedFiles {
 
 #[async_trait]
 impl Publisher for PublishedFiles {
-    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Uid, DriverError> {
         self.write_now(&copy, texts)
     }
 

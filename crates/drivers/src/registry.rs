@@ -7,11 +7,12 @@ use super::masked::Masked;
 use super::offline::Offline;
 use super::publish::Publisher;
 use super::{Driver, KubernetesObject, Providers, TerraformData, kubernetes_object, terraform_data};
+use model::TypeName;
 
 /// The drivers by type, each in the layer that masks secrets.
 #[derive(Clone, Default)]
 pub struct Registry {
-    drivers: BTreeMap<Arc<str>, Arc<dyn Driver>>,
+    drivers: BTreeMap<TypeName, Arc<dyn Driver>>,
     families: BTreeMap<Arc<str>, Arc<dyn Driver>>,
     providers: Option<ProviderEntry>,
     publisher: Option<Arc<dyn Publisher>>,
@@ -50,7 +51,7 @@ impl Registry {
 
     /// Adds a driver, or replaces the driver of the type.
     #[must_use]
-    pub fn with(mut self, type_name: impl Into<Arc<str>>, driver: Arc<dyn Driver>) -> Self {
+    pub fn with(mut self, type_name: impl Into<TypeName>, driver: Arc<dyn Driver>) -> Self {
         self.drivers.insert(type_name.into(), Arc::new(Masked(driver)));
         self
     }
@@ -107,9 +108,10 @@ impl Registry {
     }
 
     /// The served types, sorted. A family is listed by its prefix only.
-    pub fn types(&self) -> impl Iterator<Item = &Arc<str>> {
-        let mut types: Vec<_> = self.drivers.keys().chain(self.families.keys()).collect();
-        types.sort();
+    pub fn types(&self) -> impl Iterator<Item = &str> {
+        let prefixes = self.families.keys().map(AsRef::as_ref);
+        let mut types: Vec<&str> = self.drivers.keys().map(AsRef::as_ref).chain(prefixes).collect();
+        types.sort_unstable();
         types.into_iter()
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use model::{
-    Address, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
-    PlanResponse, Provider, RecordedObject, Schema, Value,
+    Address, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, Namespace, ObjectState, Path,
+    PlanRequest, PlanResponse, Provider, RecordedObject, Schema, Value,
 };
 
 use super::{
@@ -99,9 +99,9 @@ impl ObjectWatcher for TerraformData {
 
     fn watch(&self, _instance: &WatchedInstance<'_>, _object: &RecordedObject) {}
 
-    fn unwatch(&self, _namespace: &Arc<str>, _address: &Address) {}
+    fn unwatch(&self, _namespace: &Namespace, _address: &Address) {}
 
-    fn is_watching(&self, _namespace: &Arc<str>, _address: &Address) -> bool {
+    fn is_watching(&self, _namespace: &Namespace, _address: &Address) -> bool {
         true
     }
 }

@@ -87,7 +87,7 @@ fn resource(record: &Record) -> ResourceAddress {
     }
     let name = record.address.name.replace('-', "_");
     let name = if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name };
-    let resource = ResourceName { mode: Mode::Managed, kind: record.type_name.clone(), name: name.into() };
+    let resource = ResourceName { mode: Mode::Managed, kind: record.type_name.text().clone(), name: name.into() };
     ResourceAddress { module: ModulePath::default(), resource }
 }
 

@@ -42,7 +42,7 @@ pub fn records(state: &State, objects: &[Vec<RecordedObject>], place: &Place<'_>
             let of = records.entry(address.clone()).or_insert_with(|| {
                 let namespace = place.config.namespace.clone();
                 let empty =
-                    Record::empty(namespace, address.clone(), "".into(), resource.address.resource.kind.clone());
+                    Record::empty(namespace, address.clone(), "".into(), resource.address.resource.kind.clone().into());
                 Record { source: Some(Arc::clone(place.source)), ..empty }
             });
             let before = match object.deposed {

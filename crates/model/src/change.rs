@@ -1,12 +1,11 @@
 //! The planned change of an object, and its steps.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::encoding;
-use super::{Address, ChangeCause, DeposedKey, Path, Reason, Value};
+use super::{Address, ChangeCause, DeposedKey, Path, Reason, TypeName, Value};
 
 /// The order of the steps of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,7 +78,7 @@ pub struct Change {
     pub address: Address,
     /// The key of an object that was deposed in an earlier run; `None` for the current object.
     pub deposed: Option<DeposedKey>,
-    pub type_name: Arc<str>,
+    pub type_name: TypeName,
     pub action: Action,
     /// Only for replacements.
     pub order: Option<ReplaceOrder>,

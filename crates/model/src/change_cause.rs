@@ -1,11 +1,10 @@
 //! Why an object changes.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Address, Drift};
+use super::{Address, Drift, TypeName};
 
 macro_rules! causes {
     ($($name:ident: $text:literal,)+) => {
@@ -20,7 +19,7 @@ macro_rules! causes {
             /// A data source is read after the change of this object.
             ChangesFirst(Address),
             /// The record had another address, or an object of another type.
-            Moved { from: Option<Address>, former_type: Option<Arc<str>> },
+            Moved { from: Option<Address>, former_type: Option<TypeName> },
             /// The object is no longer managed, but not destroyed.
             Kept { cause: Box<Self>, policy: KeptBy },
             /// Both causes apply.

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::encoding::{self, is_default};
 use super::{
     Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataRef, DeposedKey, History,
-    HistoryEntry, ImportRequest, Operation, ProviderUse, RecordedHook, Value, shared,
+    HistoryEntry, ImportRequest, Namespace, Operation, ProviderUse, RecordedHook, TypeName, Uid, Value, shared,
 };
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or the counter of the row. It
@@ -230,10 +230,10 @@ pub struct PublishedCopy {
     pub target: DataRef,
     /// The UID of the ConfigMap or Secret; empty while it is unknown whether it was created.
     #[serde(rename = "u", default, skip_serializing_if = "is_default")]
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The UID of the Resource.
     #[serde(rename = "o", default, skip_serializing_if = "is_default")]
-    pub owner: Arc<str>,
+    pub owner: Uid,
     /// The service account that wrote it.
     #[serde(rename = "s", default, skip_serializing_if = "is_default", deserialize_with = "shared::text")]
     pub service_account: Arc<str>,
@@ -248,15 +248,15 @@ pub struct PublishedCopy {
 pub struct Record {
     /// The namespace of the Resource. On files, the namespace in the files.
     #[serde(rename = "n", deserialize_with = "shared::text")]
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     #[serde(rename = "a")]
     pub address: Address,
     /// The UID of the Resource; empty on files.
     #[serde(rename = "u", default, skip_serializing_if = "is_default")]
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The resource type. It changes only if the driver of another type takes over the object in a move.
     #[serde(rename = "t", deserialize_with = "shared::text")]
-    pub type_name: Arc<str>,
+    pub type_name: TypeName,
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     pub current: Option<Arc<RecordedObject>>,
     /// Objects that were replaced but not destroyed yet.
@@ -312,7 +312,7 @@ impl Record {
         recorded.filter_map(|object| object.provider.as_ref()).any(|used| used.runner.is_some())
     }
 
-    pub fn empty(namespace: Arc<str>, address: Address, uid: Arc<str>, type_name: Arc<str>) -> Self {
+    pub fn empty(namespace: Namespace, address: Address, uid: Uid, type_name: TypeName) -> Self {
         Self {
             namespace,
             address,

@@ -62,8 +62,8 @@ pub fn sharing<T>(strings: &mut Interner, decode: impl FnOnce() -> T) -> T {
 }
 
 /// For fields whose strings other records are likely to contain as well.
-pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
-    deserializer.deserialize_str(SharedText)
+pub fn text<'de, T: From<Arc<str>>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_str(SharedText).map(T::from)
 }
 
 /// A list of such strings.

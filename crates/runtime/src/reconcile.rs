@@ -57,7 +57,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::execute::{Schedule, StepEvent, StepLimit, WorkerCommand, WorkerEvent};
-use model::{Address, Reason, Recorded, Stored, in_family, with_namespace};
+use model::{Address, Namespace, Reason, Recorded, Stored, in_family, with_namespace};
 
 use self::approvals::ApprovalTracker;
 use self::index::{Changes, Event, Index, KnownRecord, Work};
@@ -130,7 +130,7 @@ impl Default for RandomSource {
 
 impl Reconciler {
     /// A reconciler without any state. `seed` determines all random numbers; see [`Index::new`] for `versions`.
-    pub fn new(namespace: Arc<str>, policy: Policy, seed: u64, versions: u64) -> Self {
+    pub fn new(namespace: Namespace, policy: Policy, seed: u64, versions: u64) -> Self {
         Self {
             policy,
             index: Index::new(namespace, versions),
@@ -140,7 +140,7 @@ impl Reconciler {
         }
     }
 
-    pub fn namespace(&self) -> &Arc<str> {
+    pub fn namespace(&self) -> &Namespace {
         self.index.namespace()
     }
 

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use serde::{Deserialize, Serialize};
 
-use model::{Address, Recorded, Version};
+use model::{Address, Recorded, TypeName, Version};
 
 pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
 pub use memory::MemoryJournal;
@@ -64,7 +64,7 @@ pub struct RecordedConfiguration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastFailure {
     pub at: Timestamp,
-    pub type_name: Arc<str>,
+    pub type_name: TypeName,
     pub operation: String,
     pub reason: String,
     /// One line, without sensitive values.

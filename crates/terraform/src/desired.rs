@@ -193,7 +193,7 @@ pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
         generation: origin.generation,
         source: place,
         source_file: Some(origin.source.clone()),
-        ..Instance::plain(record.address.clone(), Arc::clone(&record.type_name))
+        ..Instance::plain(record.address.clone(), record.type_name.clone())
     })
 }
 

@@ -1,6 +1,7 @@
 //! Test records: arbitrary ones, and the typical one of the benchmarks.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -40,8 +41,8 @@ pub fn typical(number: usize) -> Record {
     record
 }
 
-fn text() -> impl Strategy<Value = Arc<str>> {
-    prop_oneof!["[a-z]{0,8}", ".{0,12}", "x{600}"].prop_map(Arc::from)
+fn text<T: From<String> + Debug>() -> impl Strategy<Value = T> {
+    prop_oneof!["[a-z]{0,8}", ".{0,12}", "x{600}"].prop_map(T::from)
 }
 
 fn number() -> impl Strategy<Value = Number> {

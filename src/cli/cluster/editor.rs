@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1;
 use kube::Api;
 
 use super::{record_error, with_hint};
 use crate::cli::failure::Failure;
 use api::Resource;
-use model::{Address, InstanceKey, Reason, Record, Stored};
+use model::{Address, InstanceKey, Namespace, Reason, Record, Stored, Uid};
 use runtime::store::secrets::{Family, RetryPolicy, Secrets};
 use runtime::store::{ClusterJournal, ResourceMeta, ResourceView, UnreadableRecord};
 
 pub struct ClusterEditor {
-    pub(crate) namespace: Arc<str>,
+    pub(crate) namespace: Namespace,
     pub(crate) secrets: Secrets,
     pub(crate) resources: Api<Resource>,
     pub(crate) recorded: BTreeSet<Address>,
@@ -59,7 +59,7 @@ impl ClusterEditor {
 
     /// Returns an error if the namespace does not exist. A user who cannot read it may still have permissions in it.
     pub async fn require_namespace(&self) -> anyhow::Result<()> {
-        let namespaces = Api::<Namespace>::all(self.resources.clone().into_client());
+        let namespaces = Api::<v1::Namespace>::all(self.resources.clone().into_client());
         match namespaces.get_opt(&self.namespace).await {
             Ok(None) => Err(Failure::hinted(
                 format!("the namespace `{}` does not exist", self.namespace),
@@ -94,7 +94,7 @@ impl ClusterEditor {
         if family.is_some_and(|family| family.instances == instances) {
             return Ok(());
         }
-        let (namespace, uid) = (self.namespace.clone(), Arc::default());
+        let (namespace, uid) = (self.namespace.clone(), Uid::default());
         let family = Family { namespace, name, uid, instances, rebuilt: false, version: None };
         let written = self.secrets.put_family(&family, None, RetryPolicy::SHORT).await;
         written.map(drop).map_err(|failure| record_error(&failure))
@@ -202,7 +202,7 @@ impl ClusterEditor {
     }
 
     /// A journal for one write about an address, and the UID of its Resource.
-    fn journal(&self, address: &Address, of: Option<&Resource>) -> (ClusterJournal, Arc<str>) {
+    fn journal(&self, address: &Address, of: Option<&Resource>) -> (ClusterJournal, Uid) {
         let uid = of.and_then(|resource| resource.metadata.uid.as_deref()).unwrap_or_default().into();
         let meta = of.map(|resource| ResourceMeta::of(&resource.metadata, |text| text.into()));
         let view = RecordSnapshot {

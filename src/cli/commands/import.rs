@@ -17,7 +17,7 @@ use engine::load::{Config, Instance};
 use engine::plan::render::Detail;
 use model::{
     Address, Cause, ChangeCause, ChangeKind, ChangeOutcome, HistoryEntry, ImportRequest, InstanceKey, ObjectStatus,
-    Record, RecordedObject, Stored, Value,
+    Record, RecordedObject, Stored, TypeName, Uid, Value,
 };
 use runtime::execute::Limits;
 use runtime::pipeline;
@@ -124,10 +124,10 @@ async fn write_record(
 ) -> anyhow::Result<Stored> {
     let config = &session.inputs.config;
     let instance = config.instances.get(address);
-    let type_name = instance.map_or_else(|| Arc::from(""), |instance| instance.type_name.clone());
+    let type_name = instance.map(|instance| instance.type_name.clone()).unwrap_or_default();
     let (base, mut record) = match existing {
         Some(Stored { record, version }) => (Some(version), record.as_ref().clone()),
-        None => (None, Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), type_name)),
+        None => (None, Record::empty(config.namespace.clone(), address.clone(), Uid::default(), type_name)),
     };
     let now = session.engine.clock.now();
     let cause = Cause { because: ChangeCause::Imported.to_string().into(), ..Cause::default() };
@@ -151,7 +151,7 @@ async fn print_manifest(files: &Files, address: &Address, args: &ImportArgs, con
     let type_name = args.type_name.clone().or_else(|| {
         args.id.as_deref().is_some_and(kubernetes_object::is_import_id).then(|| kubernetes_object::TYPE_NAME.to_owned())
     });
-    let type_name: Arc<str> = type_name.map(Arc::from).ok_or_else(|| {
+    let type_name: TypeName = type_name.map(TypeName::from).ok_or_else(|| {
         let message = format!("`{address}` has no manifest, and its type is not known");
         Failure::hinted(message, "write the manifest first, or specify --type to print one")
     })?;

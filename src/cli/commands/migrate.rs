@@ -61,7 +61,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     };
     let known =
         RecordedConfiguration { outputs: state.outputs.clone(), lineage: state.lineage.clone(), serial: state.serial };
-    let namespace = records.first().map_or_else(|| Arc::from("default"), |record| record.namespace.clone());
+    let namespace = records.first().map_or_else(|| "default".into(), |record| record.namespace.clone());
     let occupied = StateFile::add(&files.state, &namespace, &local::holder(), &records, (&source, &known))?;
     if let Some(address) = occupied {
         let message = format!("`{address}` already has a record in `{}`", files.state.display());

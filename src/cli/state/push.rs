@@ -15,7 +15,7 @@ use crate::cli::local;
 use crate::cli::options::{Cluster, Files};
 use crate::cli::output::Console;
 use drivers::kubernetes_object;
-use model::{Address, InstanceKey, Record, Recorded};
+use model::{Address, InstanceKey, Record, Recorded, Uid};
 
 pub async fn run(args: StatePushArgs, console: Console) -> anyhow::Result<()> {
     let files = Files::new(FileArgs { state: args.state, ..FileArgs::default() }, None);
@@ -91,7 +91,7 @@ async fn check(records: &[Record], there: &Recorded, editor: &ClusterEditor) -> 
 /// The record as a controller stores it. The controller publishes again: its targets are objects of the cluster. It
 /// writes the UID when it adopts the record.
 fn of_cluster(record: &Record, namespace: &str) -> Record {
-    let (namespace, uid) = (namespace.into(), Arc::default());
+    let (namespace, uid) = (namespace.into(), Uid::default());
     Record { namespace, uid, published: Vec::new(), source: None, ..record.clone() }
 }
 

@@ -16,7 +16,7 @@ use purlin::execute::{Journal, JournalError};
 use purlin::model::data::StringData;
 use purlin::model::{
     Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, Record,
-    RecordedObject, Schema, Stored, Value, Version,
+    RecordedObject, Schema, Stored, Uid, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
 use testkit::scripted::Scripted;
@@ -273,7 +273,7 @@ impl TapedPublisher {
 
 #[async_trait]
 impl Publisher for TapedPublisher {
-    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Uid, DriverError> {
         let (name, owner) = (Self::name(&copy), copy.context.address.to_string());
         let error = |kind, message: String| DriverError { kind, message, path: None, hint: None };
         let fault = self.copies.faults.lock().unwrap().remove(&name);

@@ -13,7 +13,7 @@ use engine::plan::moves::rounds;
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
-use model::{Address, Diagnostics, InstanceKey, Reason, Stored};
+use model::{Address, Diagnostics, InstanceKey, Namespace, Reason, Stored};
 use process::request_error;
 use runtime::execute::{self, JournalError, Recovery};
 use runtime::reconcile::{MoveRequest, MoveResult, RecoveryResult, Signal};
@@ -61,7 +61,7 @@ fn held(now: Timestamp, pause: SignedDuration, reason: Reason, message: String) 
 
 /// Resolves one intent. Record and Resource are read from the API server, because the watch may be late: a call for an
 /// operation that is over would be made twice, and finalizer and annotation show whether a call was ever made.
-async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Recovery, Diagnostics) {
+async fn resolve(context: &Context, namespace: &Namespace, known: &Stored) -> (Recovery, Diagnostics) {
     let address = &known.record.address;
     let stored = match context.journal.secrets().get(namespace, address, RetryPolicy::SHORT).await {
         Ok(Some(Ok(SecretContent::Record(stored)))) => stored,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::namespaces::NamespaceHandle;
-use model::Address;
+use model::{Address, Uid};
 use runtime::reconcile::Signal;
 use runtime::reconcile::index::{Event, KnownRecord};
 use runtime::store::secrets::{RetryPolicy, SecretContent};
 
 /// Removes the finalizer and the annotation of a Resource. The cache has no record of it, but the server decides.
-pub async fn release(context: Arc<Context>, shared: Arc<NamespaceHandle>, name: Arc<str>, uid: Arc<str>) -> Signal {
+pub async fn release(context: Arc<Context>, shared: Arc<NamespaceHandle>, name: Arc<str>, uid: Uid) -> Signal {
     let namespace = shared.name();
     match context.journal.release_all(namespace, &name, &uid).await {
         Ok(true) => Signal::Wake,
@@ -24,7 +24,7 @@ pub async fn release(context: Arc<Context>, shared: Arc<NamespaceHandle>, name: 
 }
 
 /// Adds the finalizer and the annotation of a Resource. The server decides whether its record needs them.
-pub async fn claim(context: Arc<Context>, shared: Arc<NamespaceHandle>, address: Address, uid: Arc<str>) -> Signal {
+pub async fn claim(context: Arc<Context>, shared: Arc<NamespaceHandle>, address: Address, uid: Uid) -> Signal {
     let claimed = context.journal.claim(shared.name(), &address, &uid).await;
     if let Err(error) = &claimed {
         tracing::warn!(namespace = &**shared.name(), %address, %error, "could not add the finalizer; retrying");

@@ -24,7 +24,7 @@ use engine::graph::render;
 use engine::load::{self, Listed, Proposal};
 use engine::plan::approval::Guarded;
 use engine::plan::{ResponseCache, published};
-use model::{Address, Diagnostics, Reason};
+use model::{Address, Diagnostics, Namespace, Reason};
 use process::ProcessorShare;
 use runtime::pipeline;
 use runtime::reconcile::index::ApprovalPlan;
@@ -174,7 +174,7 @@ async fn status(
 async fn computed(
     context: &Arc<Context>,
     processors: ProcessorShare,
-    namespace: &Arc<str>,
+    namespace: &Namespace,
     preview: Preview,
     limit: usize,
 ) -> Result<(PlanStatus, String), Failure> {
@@ -187,7 +187,7 @@ async fn computed(
         }
     };
     let selected = tokio::time::timeout_at(end, waiting).await.unwrap_or_else(|_| Err(too_slow()))?;
-    let (on_thread, namespace) = (Arc::clone(context), Arc::clone(namespace));
+    let (on_thread, namespace) = (Arc::clone(context), namespace.clone());
     // The end of the thread is awaited in any case: a computation that does not end occupies its place.
     let computing = async move {
         let context = on_thread;
@@ -219,7 +219,7 @@ async fn computed(
 /// Plans the proposed state, and finds the changes that need an approval.
 async fn planned(
     context: &Context,
-    namespace: &Arc<str>,
+    namespace: &Namespace,
     mut proposed: ProposedState,
     refresh: PreviewRefresh,
 ) -> (pipeline::OrderedPlan, Vec<Guarded>) {
@@ -262,7 +262,7 @@ fn interrupted() -> Failure {
 }
 
 /// Waits until changes of the namespace are planned, but not for long.
-async fn wait_for_turn(context: &Context, namespace: &Arc<str>) {
+async fn wait_for_turn(context: &Context, namespace: &Namespace) {
     let began = Instant::now();
     loop {
         match context.namespaces.look(namespace, runtime::reconcile::Reconciler::preview_time) {

@@ -4,12 +4,12 @@
 //! delay those of the others by one computation at most.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::fair_queue::{Choice, FairQueue};
 use crate::watch::PlanKey;
+use model::{Namespace, Uid};
 
 /// How many Plans are computed at the same time: each may need 100 MiB of memory and starts calls of providers.
 pub const MAX_TOTAL: usize = 4;
@@ -29,7 +29,7 @@ pub enum Outcome {
 
 #[derive(Clone, Debug)]
 struct KnownPlan {
-    uid: Arc<str>,
+    uid: Uid,
     generation: i64,
     state: State,
     failures: u32,
@@ -51,14 +51,14 @@ enum State {
 #[derive(Debug, Default)]
 pub struct PreviewQueue {
     known: BTreeMap<PlanKey, KnownPlan>,
-    waiting: FairQueue<(PlanKey, Arc<str>)>,
+    waiting: FairQueue<(PlanKey, Uid)>,
     /// The number of computations of each namespace.
-    running: BTreeMap<Arc<str>, usize>,
+    running: BTreeMap<Namespace, usize>,
 }
 
 impl PreviewQueue {
     /// A Plan was created or changed. Status writes do not change the generation.
-    pub fn observe(&mut self, key: &PlanKey, uid: &Arc<str>, generation: i64) {
+    pub fn observe(&mut self, key: &PlanKey, uid: &Uid, generation: i64) {
         match self.known.get_mut(key) {
             Some(known) if known.uid == *uid => {
                 if known.generation == generation {
@@ -69,11 +69,11 @@ impl PreviewQueue {
             }
             // The computation of an earlier Plan of the same name ends with `Gone`.
             _ => {
-                let plan = KnownPlan { uid: Arc::clone(uid), generation, state: State::Waiting, failures: 0 };
+                let plan = KnownPlan { uid: uid.clone(), generation, state: State::Waiting, failures: 0 };
                 self.known.insert(key.clone(), plan);
             }
         }
-        self.waiting.push(&key.namespace, (key.clone(), Arc::clone(uid)));
+        self.waiting.push(&key.namespace, (key.clone(), uid.clone()));
     }
 
     /// Computes a Plan again: it may have changed since it was last read.
@@ -84,7 +84,7 @@ impl PreviewQueue {
             State::Running { changed } => return *changed = true,
             State::Failed(_) | State::Finished(_) => known.state = State::Waiting,
         }
-        self.waiting.push(&key.namespace, (key.clone(), Arc::clone(&known.uid)));
+        self.waiting.push(&key.namespace, (key.clone(), known.uid.clone()));
     }
 
     /// Whether this Plan exists, as far as the watch has delivered.
@@ -104,7 +104,7 @@ impl PreviewQueue {
 
     /// Returns the next Plan to compute, with its UID. Those of namespaces for which `may_run` is false wait. The caller
     /// reports the end with [`Self::ended`].
-    pub fn start(&mut self, may_run: impl Fn(&str) -> bool) -> Option<(PlanKey, Arc<str>)> {
+    pub fn start(&mut self, may_run: impl Fn(&str) -> bool) -> Option<(PlanKey, Uid)> {
         if self.running.values().sum::<usize>() >= MAX_TOTAL {
             return None;
         }
@@ -119,7 +119,7 @@ impl PreviewQueue {
                 _ => Choice::Drop,
             }
         })?;
-        *running.entry(Arc::clone(&key.namespace)).or_default() += 1;
+        *running.entry(key.namespace.clone()).or_default() += 1;
         if let Some(plan) = known.get_mut(&key) {
             plan.state = State::Running { changed: false };
         }
@@ -127,7 +127,7 @@ impl PreviewQueue {
     }
 
     /// A computation has ended.
-    pub fn ended(&mut self, key: &PlanKey, uid: &Arc<str>, outcome: Outcome) {
+    pub fn ended(&mut self, key: &PlanKey, uid: &Uid, outcome: Outcome) {
         if let Some(count) = self.running.get_mut(&key.namespace) {
             *count -= 1;
             if *count == 0 {
@@ -140,7 +140,7 @@ impl PreviewQueue {
             Outcome::Gone => drop(self.known.remove(key)),
             _ if changed => {
                 plan.state = State::Waiting;
-                self.waiting.push(&key.namespace, (key.clone(), Arc::clone(uid)));
+                self.waiting.push(&key.namespace, (key.clone(), uid.clone()));
             }
             Outcome::Finished(at) => (plan.state, plan.failures) = (State::Finished(at), 0),
             Outcome::Failed(at) => (plan.state, plan.failures) = (State::Failed(at), plan.failures + 1),
@@ -157,7 +157,7 @@ impl PreviewQueue {
         for (key, plan) in &mut self.known {
             if plan.due_at().is_some_and(|at| at <= now) {
                 plan.state = State::Waiting;
-                self.waiting.push(&key.namespace, (key.clone(), Arc::clone(&plan.uid)));
+                self.waiting.push(&key.namespace, (key.clone(), plan.uid.clone()));
             }
         }
     }

@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::{Watch, WatchedKind, version};
 use crate::namespaces::Namespaces;
 use engine::plan::ObjectBlock;
-use model::{Address, Reason, Stored};
+use model::{Address, Namespace, Reason, Stored};
 use process::Random;
 use process::backoff::Pauses;
 use runtime::reconcile::index::{Event, ListedKind};
@@ -41,7 +41,7 @@ struct EventSink {
 type ReadRecord = Option<Result<Stored, UnreadableRecord>>;
 
 impl EventSink {
-    fn apply(&self, namespace: &Arc<str>, event: Event) {
+    fn apply(&self, namespace: &Namespace, event: Event) {
         if self.only.is_empty() || self.only.iter().any(|only| *only == **namespace) {
             self.namespaces.apply(namespace, event);
         }
@@ -234,7 +234,7 @@ impl Records {
     }
 }
 
-type InstanceId = (Arc<str>, Address);
+type InstanceId = (Namespace, Address);
 
 /// The namespace and the instance of a record, from the labels and annotations of its Secret, which are readable when
 /// the record is not.

@@ -190,7 +190,7 @@ fn failure_message(call: &HookCall, verb: &'static str, name: &str, failure: &Re
 /// A DNS label that is stable for the same hook of the same object.
 fn job_name(call: &HookCall) -> String {
     let mut hasher = Sha256::new();
-    for part in [&call.uid, &call.context.address, &call.object, &call.hook.name] {
+    for part in [call.uid.text(), &call.context.address, &call.object, &call.hook.name] {
         hasher.update(part.as_bytes());
         hasher.update([0]);
     }

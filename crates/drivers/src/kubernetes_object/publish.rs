@@ -15,10 +15,10 @@ use super::wait::ObjectRef;
 use super::{FIELD_MANAGER, KubernetesObject, error_context};
 use crate::publish::{CopyTarget, Publisher};
 use model::data::{StringData, decode_base64, string_from_bytes};
-use model::{Address, DataKind, DriverError, ErrorKind};
+use model::{Address, DataKind, DriverError, ErrorKind, Uid};
 
 impl KubernetesObject {
-    async fn write_copy(&self, copy: &CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+    async fn write_copy(&self, copy: &CopyTarget<'_>, texts: &StringData) -> Result<Uid, DriverError> {
         let (context, mark) = (copy.context, self.owner(copy.context).await?);
         let collection = collection(copy);
         let place = ObjectRef { caller: self.caller(context)?, collection: &collection, name: &copy.target.name };
@@ -102,7 +102,7 @@ impl KubernetesObject {
 
 #[async_trait]
 impl Publisher for KubernetesObject {
-    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
+    async fn write(&self, copy: CopyTarget<'_>, texts: &StringData) -> Result<Uid, DriverError> {
         self.write_copy(&copy, texts).await
     }
 

@@ -23,7 +23,7 @@ use super::kstatus;
 use super::server::{Call, Caller, METADATA_LIST, Server, request};
 use super::target::Target;
 use crate::{CallContext, ObjectChange, ObjectWatcher, WatchedInstance};
-use model::{Address, Health, RecordedObject};
+use model::{Address, Health, Namespace, RecordedObject};
 use process::{error_code, is_refusal};
 
 /// The page size of lists, as in kubectl.
@@ -181,7 +181,7 @@ impl ObjectWatcher for Watches {
         self.shared.report(change);
     }
 
-    fn unwatch(&self, namespace: &Arc<str>, address: &Address) {
+    fn unwatch(&self, namespace: &Namespace, address: &Address) {
         let idle = self.shared.index().unsubscribe(&(namespace.clone(), address.clone()));
         if let Some(idle) = idle {
             self.stop(&idle);
@@ -192,14 +192,14 @@ impl ObjectWatcher for Watches {
         true
     }
 
-    fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool {
+    fn is_watching(&self, namespace: &Namespace, address: &Address) -> bool {
         // The locks are taken one after the other: other code locks the index while it holds the list of watches.
         let scope = self.shared.index().scope_of(&(namespace.clone(), address.clone())).cloned();
         scope.is_some_and(|scope| self.shared.running().get(&scope).is_some_and(|running| running.connected))
     }
 }
 
-fn scope(namespace: &Arc<str>, service_account: &Arc<str>, target: &Target) -> Scope {
+fn scope(namespace: &Namespace, service_account: &Arc<str>, target: &Target) -> Scope {
     Scope {
         account: (namespace.clone(), service_account.clone()),
         api_version: target.api_version.as_str().into(),

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::mask::ProcessMask;
 use super::schema::ResourceType;
 use super::{Providers, diagnostics, values};
-use model::{DriverError, ErrorKind, ProviderUse, Secrets};
+use model::{DriverError, ErrorKind, ProviderUse, Secrets, TypeName};
 use process::Clock;
 use tfprovider::plugin::{self, Diagnostic, DynamicValue, Lease};
 use tfprovider::schema::{Block, normalize};
@@ -18,14 +18,14 @@ use tfprovider::schema::{Block, normalize};
 pub struct EphemeralRequest {
     /// The provider with its configuration.
     pub used: ProviderUse,
-    pub type_name: Arc<str>,
+    pub type_name: TypeName,
     /// The configuration by the schema, without unknown values.
     pub config: Value,
 }
 
 /// An ephemeral resource that is open. It keeps its provider running.
 pub(super) struct OpenedResource {
-    type_name: Arc<str>,
+    type_name: TypeName,
     lease: Lease,
     mask: Arc<ProcessMask>,
     private: Vec<u8>,
@@ -66,7 +66,7 @@ impl Providers {
         let answer = answer.map_err(|error| diagnostics::call_error(&error))?;
         let failed = check(answer.diagnostics).err();
         let opened = OpenedResource {
-            type_name: Arc::clone(type_name),
+            type_name: type_name.clone(),
             lease,
             mask,
             private: answer.private,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{NamespaceConfigurations, Providers};
-use model::{Diagnostics, DriverError, Provider, ProviderUse};
+use model::{Diagnostics, DriverError, Namespace, Provider, ProviderUse};
 use process::lock;
 use tfprovider::install::LockedProvider;
 use tfprovider::plugin::Client;
@@ -14,7 +14,7 @@ use tfprovider::schema::Block;
 #[derive(Clone, Copy, Debug)]
 pub struct Preparation<'a> {
     /// The planned namespace; `None` to check a Provider itself.
-    pub namespace: Option<&'a Arc<str>>,
+    pub namespace: Option<&'a Namespace>,
     /// The version of `configurations`. Older versions are ignored.
     pub version: u64,
     pub needed: &'a [Arc<Provider>],
@@ -124,7 +124,7 @@ impl Providers {
     /// If the provider cannot be used with this configuration.
     pub async fn configure(
         &self,
-        namespace: &Arc<str>,
+        namespace: &Namespace,
         used: &ProviderUse,
         keep: bool,
     ) -> Result<Diagnostics, DriverError> {
@@ -145,12 +145,12 @@ impl Providers {
     }
 
     /// Waits until a process can start in namespaces in which one could not, and returns them.
-    pub async fn process_available(&self) -> BTreeSet<Arc<str>> {
+    pub async fn process_available(&self) -> BTreeSet<Namespace> {
         self.sessions.process_available().await
     }
 
     /// The warnings of the last configuration of the provider. Paths are relative to `spec.config`.
-    pub fn configuration_warnings(&self, namespace: &Arc<str>, used: &ProviderUse) -> Diagnostics {
+    pub fn configuration_warnings(&self, namespace: &Namespace, used: &ProviderUse) -> Diagnostics {
         self.sessions.configuration_warnings(namespace, &self.with_current_provider(used))
     }
 

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::kubernetes_object::server::{Caller, Connection, Server};
 use crate::kubernetes_object::wait::ObjectRef;
-use model::PodRunner;
+use model::{Namespace, PodRunner};
 use process::{Clock, lock};
 use tfprovider::plugin::remote::Package;
 use tfprovider::plugin::{Client, Launch, PluginError, PoolKey, RESERVATION, StartError};
@@ -40,7 +40,7 @@ pub struct RunnerSettings {
     /// The service account that creates Pods for configurations that name none.
     pub default_account: Arc<str>,
     /// The namespace and name of the controller's service account, which no Pod may use.
-    pub own_account: Option<(Arc<str>, Arc<str>)>,
+    pub own_account: Option<(Namespace, Arc<str>)>,
     /// Identifies this process in the labels of its Pods.
     pub controller: Arc<str>,
 }
@@ -54,7 +54,7 @@ pub struct RunnerPods {
     next: AtomicU64,
     state: Mutex<RunnerState>,
     /// The namespaces in which a start has ended after its callers had gone.
-    ready: Mutex<BTreeSet<Arc<str>>>,
+    ready: Mutex<BTreeSet<Namespace>>,
     changed: Notify,
     /// One task for each Pod, from its creation until its end.
     tasks: Mutex<JoinSet<()>>,
@@ -201,7 +201,7 @@ impl RunnerPods {
         starting.state.send_replace(state);
         let known = Arc::downgrade(&starting);
         drop(starting);
-        self.report_ready(&key.namespace);
+        self.report_ready(key.namespace.clone().into());
         match (follow, host) {
             (Some(mut follow), _) => {
                 if tokio::time::timeout(RESERVATION, &mut follow).await.is_err() {
@@ -251,13 +251,13 @@ impl RunnerPods {
         matches!(namespace, Ok(Some(namespace)) if !namespace["metadata"]["deletionTimestamp"].is_null())
     }
 
-    fn report_ready(&self, namespace: &Arc<str>) {
-        lock(&self.ready).insert(Arc::clone(namespace));
+    fn report_ready(&self, namespace: Namespace) {
+        lock(&self.ready).insert(namespace);
         self.changed.notify_one();
     }
 
     /// Waits until starts have ended, and returns their namespaces.
-    pub(crate) async fn ready(&self) -> BTreeSet<Arc<str>> {
+    pub(crate) async fn ready(&self) -> BTreeSet<Namespace> {
         loop {
             let ready = std::mem::take(&mut *lock(&self.ready));
             if !ready.is_empty() {

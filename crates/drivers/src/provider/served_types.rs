@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::diagnostics;
 use super::schema::ResourceType;
 use crate::ProviderInfo;
-use model::DriverError;
+use model::{DriverError, TypeName};
 use process::lock;
 use tfprovider::plugin::{Function, IdentitySchema, InvalidSchema, ProviderSchema};
 use tfprovider::schema::{Block, Schema};
@@ -18,9 +18,9 @@ pub struct ServedTypes {
     identities: BTreeMap<String, IdentitySchema>,
     configuration: Block,
     facts: ProviderInfo,
-    types: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
-    data: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
-    ephemerals: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+    types: Mutex<BTreeMap<TypeName, Option<Arc<ResourceType>>>>,
+    data: Mutex<BTreeMap<TypeName, Option<Arc<ResourceType>>>>,
+    ephemerals: Mutex<BTreeMap<TypeName, Option<Arc<ResourceType>>>>,
 }
 
 impl ServedTypes {
@@ -106,7 +106,7 @@ impl ServedTypes {
 
 /// The type of a schema, converted once.
 fn converted(
-    known: &Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+    known: &Mutex<BTreeMap<TypeName, Option<Arc<ResourceType>>>>,
     word: &str,
     type_name: &str,
     schema: impl FnOnce() -> Result<Option<Schema>, InvalidSchema>,

@@ -17,7 +17,7 @@ use super::spares::Spares;
 use super::values;
 use crate::ProviderInfo;
 use crate::masked::redacted;
-use model::{Diagnostics, DriverError, ErrorKind, Package, PodRunner, Provider, ProviderUse, Secrets};
+use model::{Diagnostics, DriverError, ErrorKind, Namespace, Package, PodRunner, Provider, ProviderUse, Secrets};
 use process::{Clock, lock};
 use tfprovider::install::{self, InstalledProvider, Installer, Requirement};
 use tfprovider::plugin::{
@@ -190,7 +190,7 @@ impl Sessions {
     /// Leases a configured process and returns its mask.
     pub async fn lease(
         &self,
-        namespace: &Arc<str>,
+        namespace: &Namespace,
         used: &ProviderUse,
         served: &ServedTypes,
     ) -> Result<(Lease, Arc<ProcessMask>), DriverError> {
@@ -232,17 +232,18 @@ impl Sessions {
     }
 
     /// The warnings of the last configuration of the provider, masked.
-    pub fn configuration_warnings(&self, namespace: &Arc<str>, used: &ProviderUse) -> Diagnostics {
+    pub fn configuration_warnings(&self, namespace: &Namespace, used: &ProviderUse) -> Diagnostics {
         let warned = lock(&self.warned);
         // Usually there are no warnings, and the key requires a digest.
         if warned.is_empty() { Vec::new() } else { warned.get(&key(namespace, used)).cloned().unwrap_or_default() }
     }
 
     /// Waits until a process can start in namespaces in which one could not, and returns them.
-    pub async fn process_available(&self) -> BTreeSet<Arc<str>> {
-        let Some(pods) = &self.options.runners else { return self.pool.process_available().await };
+    pub async fn process_available(&self) -> BTreeSet<Namespace> {
+        let in_pool = async { self.pool.process_available().await.into_iter().map(Namespace::from).collect() };
+        let Some(pods) = &self.options.runners else { return in_pool.await };
         tokio::select! {
-            available = self.pool.process_available() => available,
+            available = in_pool => available,
             ready = pods.ready() => ready,
         }
     }
@@ -258,7 +259,7 @@ impl Sessions {
     }
 
     /// Ends the process of an outdated configuration after its running calls.
-    pub fn retire(&self, namespace: &Arc<str>, used: &ProviderUse) {
+    pub fn retire(&self, namespace: &Namespace, used: &ProviderUse) {
         let key = key(namespace, used);
         self.pool.retire(&key);
         if let Some(pods) = &self.options.runners {
@@ -498,7 +499,7 @@ fn no_sandbox(provider: &Provider) -> DriverError {
 }
 
 /// The key of a process: the namespace, the program, its environment and limits, and the provider configuration.
-fn key(namespace: &Arc<str>, used: &ProviderUse) -> PoolKey {
+fn key(namespace: &Namespace, used: &ProviderUse) -> PoolKey {
     let mut hasher = Sha256::new();
     hasher.update(&*used.digest);
     // A process keeps the ephemeral values that it got.
@@ -508,7 +509,7 @@ fn key(namespace: &Arc<str>, used: &ProviderUse) -> PoolKey {
         hasher.update(serde_json::to_vec(&**runner).unwrap_or_default());
     }
     PoolKey {
-        namespace: Arc::clone(namespace),
+        namespace: Arc::clone(namespace.text()),
         package: used.provider.name.to_string(),
         configuration: hasher.finalize().into(),
     }

@@ -9,12 +9,12 @@ use super::{
     Expansion, Family, Instance, InstanceKeys, InstanceSelector, Program, ProviderBinding, ProviderConfig,
     ProviderSpec, Reference, Repetition,
 };
-use model::{Address, Diagnostic, Diagnostics, InstanceKey, Number, Path, ProviderUse, Segment, Value};
+use model::{Address, Diagnostic, Diagnostics, InstanceKey, Namespace, Number, Path, ProviderUse, Segment, Value};
 
 /// The desired state of one namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     /// The instances of all Resources, including those with errors and those being deleted.
     pub instances: BTreeMap<Address, Arc<Instance>>,
     /// Every Resource with `count`, `forEach` or `enabled`, by name. Their known instances are in `instances`.

@@ -126,7 +126,7 @@ pub(crate) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     }
     let type_name = interner.get(&spec.type_name);
     Instance {
-        uid: interner.get(metadata.uid),
+        uid: interner.get(metadata.uid).into(),
         generation: metadata.generation,
         provider_config: spec.provider_config_ref.as_ref().map(|reference| interner.get(&reference.name)),
         config: template,

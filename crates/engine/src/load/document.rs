@@ -15,26 +15,26 @@ use super::yaml::{self, Fault};
 use super::{Instance, ProviderConfig, ProviderSpec, ServiceAccounts, deserialize};
 use model::data::StringData;
 use model::suggest::closest;
-use model::{DataKind, DataRef, Diagnostic, Diagnostics, HookKind, Path, Reason, Source, Value};
+use model::{DataKind, DataRef, Diagnostic, Diagnostics, HookKind, Namespace, Path, Reason, Source, Value};
 
 /// The meaning of a document.
 #[derive(Debug)]
 pub enum Manifest {
     /// A Resource or a `DataSource`, with the namespace it names.
-    Resource(Box<Instance>, Option<(Arc<str>, Source)>),
+    Resource(Box<Instance>, Option<(Namespace, Source)>),
     /// A Namespace: its name, and its value as `ns` in expressions.
-    Namespace(Arc<str>, Value),
+    Namespace(Namespace, Value),
     /// A `ConfigMap` or Secret, with the namespace it names and its errors.
     Data {
         object: DataRef,
         texts: Arc<StringData>,
-        namespace: Option<(Arc<str>, Source)>,
+        namespace: Option<(Namespace, Source)>,
         source: Source,
         problems: Diagnostics,
     },
     Provider(Box<ProviderSpec>),
     /// A `ProviderConfig`, with the namespace it names.
-    ProviderConfig(Box<ProviderConfig>, Option<(Arc<str>, Source)>),
+    ProviderConfig(Box<ProviderConfig>, Option<(Namespace, Source)>),
     /// A document of another kind.
     Ignored(Diagnostics),
     /// A document that cannot be used.
@@ -120,7 +120,7 @@ fn decode_tree(
 }
 
 fn namespace(tree: &Tree) -> Manifest {
-    let name: Arc<str> = metadata(tree, "name").unwrap_or_default().into();
+    let name: Namespace = metadata(tree, "name").unwrap_or_default().into();
     let [labels, annotations] = ["labels", "annotations"].map(|field| metadata_map(tree, field));
     Manifest::Namespace(name.clone(), namespace_value(&name, labels, annotations))
 }
@@ -136,8 +136,8 @@ fn metadata_entries<'a>(tree: &'a Tree, field: &str) -> &'a [Entry] {
 }
 
 /// `ns` of expressions.
-pub fn namespace_value(name: &Arc<str>, labels: Value, annotations: Value) -> Value {
-    Value::map([("name", Value::String(name.clone())), ("labels", labels), ("annotations", annotations)])
+pub fn namespace_value(name: &Namespace, labels: Value, annotations: Value) -> Value {
+    Value::map([("name", Value::String(name.text().clone())), ("labels", labels), ("annotations", annotations)])
 }
 
 /// A field of `metadata`, if it is a string that is not empty.
@@ -245,7 +245,7 @@ impl Document<'_> {
     }
 
     /// `metadata.namespace` and its position.
-    fn namespace(&self) -> Option<(Arc<str>, Source)> {
+    fn namespace(&self) -> Option<(Namespace, Source)> {
         let name = metadata(self.tree, "namespace")?;
         Some((name.into(), self.source(self.tree.line_of(&Path::of(&["metadata", "namespace"])))))
     }

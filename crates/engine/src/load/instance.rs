@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::{Condition, Hook, Inputs, Lines, ProviderBinding, Publication, Reference, Repetition, Template};
 use model::{
-    Address, Diagnostics, IgnoredChange, ImportRequest, InstanceKey, Path, RequiredApprovals, Source, Value, has_errors,
+    Address, Diagnostics, IgnoredChange, ImportRequest, InstanceKey, Path, RequiredApprovals, Source, TypeName, Uid,
+    Value, has_errors,
 };
 
 /// One desired instance of a Resource.
@@ -14,10 +15,10 @@ use model::{
 pub struct Instance {
     pub address: Address,
     /// Empty on files.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// `metadata.generation`. On files, a hash of the spec.
     pub generation: i64,
-    pub type_name: Arc<str>,
+    pub type_name: TypeName,
     /// `spec.providerConfigRef.name`.
     pub provider_config: Option<Arc<str>>,
     /// `None`: the type is built in, or no provider matches the type.
@@ -74,7 +75,7 @@ pub struct Instance {
     /// nearest first.
     pub moved_from: Arc<[MovedFrom]>,
     /// The annotation `purlin.dev/record`: the UID that the record was written for; empty when absent.
-    pub record_annotation: Arc<str>,
+    pub record_annotation: Uid,
     /// Whether the Resource has Purlin's finalizer.
     pub has_finalizer: bool,
     /// The Resource is being deleted, so the object is no longer desired.
@@ -162,7 +163,7 @@ impl Instance {
 
 impl Instance {
     /// An instance without any settings.
-    pub fn plain(address: Address, type_name: impl Into<Arc<str>>) -> Self {
+    pub fn plain(address: Address, type_name: impl Into<TypeName>) -> Self {
         Self {
             address,
             uid: "".into(),

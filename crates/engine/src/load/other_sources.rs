@@ -80,7 +80,7 @@ fn resource(name: &Arc<str>, records: &[&Record]) -> Instance {
         drift: Drift { action: DriftAction::Ignore, ..Drift::default() },
         source_file: records.iter().find_map(|record| record.source.clone()),
         only_recorded: true,
-        ..Instance::plain(Address::single(name.clone()), Arc::clone(&records[0].type_name))
+        ..Instance::plain(Address::single(name.clone()), records[0].type_name.clone())
     }
 }
 

@@ -25,7 +25,7 @@ use super::document::{self, ClusterOrigin, Manifest, Origin};
 use super::intern::Interner;
 use super::{Config, DataLookup, Instance, decode, yaml};
 use model::data::StringData;
-use model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
+use model::{Address, DataRef, Diagnostic, Diagnostics, Namespace, Reason, Source, Value};
 
 /// The content of a source.
 #[derive(Clone, Debug, Default)]
@@ -249,7 +249,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     let (mut resources, mut configs) = (Vec::new(), Vec::new());
     let mut data: BTreeMap<DataRef, (Arc<StringData>, Source)> = BTreeMap::new();
     // The namespace of the first document that sets one. A Namespace document has only its own name.
-    let mut namespace: Option<Arc<str>> = None;
+    let mut namespace: Option<Namespace> = None;
     for manifest in manifests {
         match manifest {
             Manifest::Resource(mut instance, named) => {
@@ -325,7 +325,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
 }
 
 /// `named`: the namespace that a document names. `namespaces`: the values of the Namespace documents.
-fn set_namespace(loaded: &mut LoadedSource, named: Option<Arc<str>>, mut namespaces: BTreeMap<Arc<str>, Value>) {
+fn set_namespace(loaded: &mut LoadedSource, named: Option<Namespace>, mut namespaces: BTreeMap<Namespace, Value>) {
     if named.is_none() && namespaces.len() > 1 {
         let names: Vec<String> = namespaces.keys().map(|name| format!("`{name}`")).collect();
         let what = format!("the files contain several Namespaces ({}), and no document names one", names.join(", "));
@@ -347,7 +347,7 @@ fn duplicate_definition(object: &str, first: Option<&Source>, second: Option<Sou
 }
 
 /// Returns the problem of a document whose namespace differs from the earlier documents.
-fn namespace_mismatch(first: &mut Option<Arc<str>>, named: Option<(Arc<str>, Source)>) -> Option<Diagnostic> {
+fn namespace_mismatch(first: &mut Option<Namespace>, named: Option<(Namespace, Source)>) -> Option<Diagnostic> {
     let (named, source) = named?;
     let first = first.get_or_insert_with(|| named.clone());
     if *first == named {

@@ -20,7 +20,7 @@ use api::{APPROVE_DESTROYS, ChangeDigest, ChangeProof, RequiredApproval};
 use model::text::hex;
 use model::{
     Action, Address, ApprovedObject, Change, ChangeApproval, ChangeCause, Reason, Record, Recorded, RequiredApprovals,
-    Value,
+    Uid, Value,
 };
 
 pub use self::digest::digest_of;
@@ -57,7 +57,7 @@ pub struct ApprovedChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Approver {
     /// The UID of the Plan.
-    pub plan: Arc<str>,
+    pub plan: Uid,
     /// The user who approved it, if known.
     pub user: Option<Arc<str>>,
 }

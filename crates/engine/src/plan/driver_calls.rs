@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{
     Address, Diagnostics, DriverError, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
-    Record, RecordedObject, Schema, Value,
+    Record, RecordedObject, Schema, TypeName, Value,
 };
 
 /// Identifies an open call.
@@ -16,7 +16,7 @@ pub struct CallId(pub usize);
 pub struct DriverCall {
     pub id: CallId,
     pub address: Address,
-    pub type_name: Arc<str>,
+    pub type_name: TypeName,
     /// The provider with its configuration. `None` for built-in types.
     pub provider: Option<Arc<ProviderUse>>,
     pub service_account: Arc<str>,

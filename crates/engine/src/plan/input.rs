@@ -12,7 +12,7 @@ use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
 use crate::load::{Config, Expansion, Family, Instance, Program, Reference};
 use model::{
     Address, DeposedKey, Diagnostics, ImportRequest, InstanceKey, Provider, Reason, Record, Recorded, RecordedObject,
-    Revision, Schema,
+    Revision, Schema, TypeName,
 };
 
 /// The number of a node. Numbers of objects follow address order.
@@ -105,11 +105,11 @@ impl<'a> Node<'a> {
     }
 
     /// The type of an object that is not desired comes from its record, because that describes the existing object.
-    pub fn type_name(&self) -> Arc<str> {
+    pub fn type_name(&self) -> TypeName {
         match (self.desired, self.instance, self.record) {
             (true, Some(instance), _) | (false, Some(instance), None) => instance.type_name.clone(),
             (_, _, Some(record)) => record.type_name.clone(),
-            (_, None, None) => Arc::from(""),
+            (_, None, None) => TypeName::default(),
         }
     }
 

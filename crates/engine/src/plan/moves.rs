@@ -27,7 +27,7 @@ use self::entries::Entries;
 use super::{Mode, ObjectBlock, PlanOptions};
 use crate::load::{Config, Expansion, Instance};
 use model::record::with_source;
-use model::{Address, Diagnostics, Reason, Record, Recorded};
+use model::{Address, Diagnostics, Reason, Record, Recorded, Uid};
 use serde::{Deserialize, Serialize};
 
 /// One record that belongs to another address or type now.
@@ -36,7 +36,7 @@ pub struct Move {
     pub from: Address,
     pub to: Address,
     /// The UID of the Resource at `to`.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// An interrupted move that is reverted: the object stays at `from`.
     pub reverted: bool,
     /// Set if the object gets another type. `from` and `to` may be equal then.
@@ -119,7 +119,7 @@ fn interrupted(config: &Config, recorded: &Recorded, options: &PlanOptions) -> M
             continue;
         }
         let back = !is_continued(config, recorded, options, &stored.record, to);
-        let uid = config.resource(to).map_or_else(|| Arc::from(""), |resource| resource.uid.clone());
+        let uid = config.resource(to).map_or_else(Uid::default, |resource| resource.uid.clone());
         // A converted record was written together with `moving_to`, so no conversion is needed.
         found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, reverted: back, conversion: None });
     }

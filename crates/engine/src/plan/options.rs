@@ -7,7 +7,7 @@ use crate::load::Instance;
 use model::text::split_hint;
 use model::{
     Address, ChangeCause, Diagnostic, Drift, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record,
-    RecordedObject, Step, Stored, Value,
+    RecordedObject, Step, Stored, TypeName, Value,
 };
 
 /// The target state of the plan.
@@ -108,7 +108,7 @@ pub struct OtherComponents {
 #[derive(Clone, Debug)]
 pub struct PendingImport {
     pub address: Address,
-    pub type_name: Arc<str>,
+    pub type_name: TypeName,
     pub request: ImportRequest,
     /// It is being planned or applied, so it takes precedence.
     pub started: bool,

@@ -15,7 +15,8 @@ use drivers::hook::{HookRunner, NoHooks};
 use drivers::{CallContext, Driver, Registry};
 use engine::load::Instance;
 use model::{
-    Address, Diagnostics, DriverError, Holder, PlanRequest, PlanResponse, ProviderUse, Quota, Schema, Value, has_errors,
+    Address, Diagnostics, DriverError, Holder, Namespace, PlanRequest, PlanResponse, ProviderUse, Quota, Schema,
+    TypeName, Value, has_errors,
 };
 use process::{Clock, Random, Threads, lock};
 
@@ -71,18 +72,18 @@ struct Pools {
 }
 
 /// A namespace, the name of a provider and the digest of its configuration.
-type ConfigurationKey = (Arc<str>, Arc<str>, Arc<str>);
+type ConfigurationKey = (Namespace, Arc<str>, Arc<str>);
 
 /// Above this number of entries, the unused ones are removed.
 const PRUNE_ABOVE: usize = 1000;
 
 impl Pools {
-    fn for_configuration(&self, namespace: &Arc<str>, used: &ProviderUse) -> Arc<Pool> {
+    fn for_configuration(&self, namespace: &Namespace, used: &ProviderUse) -> Arc<Pool> {
         let mut by_configuration = lock(&self.by_configuration);
         if by_configuration.len() > PRUNE_ABOVE {
             by_configuration.retain(|_, pool| Arc::strong_count(pool) > 1);
         }
-        let key = (Arc::clone(namespace), used.provider.name.clone(), used.digest.clone());
+        let key = (namespace.clone(), used.provider.name.clone(), used.digest.clone());
         let pool =
             by_configuration.entry(key).or_insert_with(|| Pool::exclusive((used.provider.max_calls as usize).max(1)));
         Arc::clone(pool)
@@ -145,12 +146,12 @@ impl Engine {
     }
 
     /// Waits for the right to make calls of this type in a namespace.
-    pub(crate) async fn permit(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Permit {
+    pub(crate) async fn permit(&self, namespace: &Namespace, type_name: &str, used: Option<&ProviderUse>) -> Permit {
         Permit::wait(self.pools(namespace, type_name, used), namespace).await
     }
 
     /// The pools from which a call of this type needs a permit, the most contended ones last.
-    pub(crate) fn pools(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Pool>> {
+    pub(crate) fn pools(&self, namespace: &Namespace, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Pool>> {
         let configuration = used.map(|used| self.pools.for_configuration(namespace, used));
         let driver_pool = self.drivers.get(type_name).and_then(|driver| self.pools.for_driver(driver));
         configuration
@@ -166,8 +167,8 @@ impl Engine {
 
     pub(crate) fn call_context(&self, call: &Call<'_>, timeout: Duration) -> CallContext {
         CallContext {
-            type_name: Arc::clone(call.type_name),
-            namespace: Arc::clone(call.namespace),
+            type_name: call.type_name.clone(),
+            namespace: call.namespace.clone(),
             address: call.address.to_string().into(),
             provider: call.provider.cloned(),
             service_account: Arc::clone(call.service_account),
@@ -180,8 +181,8 @@ impl Engine {
 
 /// The object of a call.
 pub(crate) struct Call<'a> {
-    pub type_name: &'a Arc<str>,
-    pub namespace: &'a Arc<str>,
+    pub type_name: &'a TypeName,
+    pub namespace: &'a Namespace,
     pub address: &'a Address,
     pub provider: Option<&'a Arc<ProviderUse>>,
     /// The ServiceAccount that the call acts as.
@@ -279,7 +280,7 @@ mod tests {
         let journal = Arc::new(MemoryJournal::default());
         let limits = Limits::default();
         let engine = Engine::new(drivers, journal, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
-        let shop: Arc<str> = "shop".into();
+        let shop: Namespace = "shop".into();
         let first_pool = |type_name: &str| engine.pools(&shop, type_name, None).first().map(Arc::as_ptr);
         assert_eq!(engine.pools(&shop, "cloud_disk", None).len(), 2);
         assert_eq!(first_pool("cloud_disk"), first_pool("cloud_network"));
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(engine.pools(&shop, "unknown", None).len(), 1);
         let provider = serde_json::json!({"name": "far", "source": "registry.opentofu.org/acme/far", "maxCalls": 2});
         let provider: Arc<model::Provider> = Arc::new(serde_json::from_value(provider).unwrap());
-        let pools = |namespace: &Arc<str>, text: &str| {
+        let pools = |namespace: &Namespace, text: &str| {
             let used = ProviderUse::new("far".into(), Arc::clone(&provider), text.into());
             engine.pools(namespace, "far_thing", Some(&used))
         };

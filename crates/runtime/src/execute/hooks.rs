@@ -7,7 +7,7 @@ use crate::execute::Engine;
 use drivers::CallContext;
 use drivers::hook::{HookCall, HookOutcome};
 use engine::plan::hooks::EvaluatedHook;
-use model::{OnFailure, Reason, RecordedHook, RecordedObject, Secrets};
+use model::{OnFailure, Reason, RecordedHook, RecordedObject, Secrets, Uid};
 
 /// The maximum length of reported output in characters, so that it fits into the message of a condition.
 const MAX_OUTPUT: usize = 800;
@@ -27,7 +27,7 @@ pub struct HookNote {
 pub(crate) struct HookTarget<'a> {
     pub engine: &'a Engine,
     pub context: CallContext,
-    pub uid: &'a Arc<str>,
+    pub uid: &'a Uid,
     pub object: &'a RecordedObject,
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn run(
 async fn run_one(of: &HookTarget<'_>, hook: &RecordedHook) -> HookOutcome {
     let name = of.object.id().unwrap_or_default();
     let context = of.context.clone();
-    let call = HookCall { context, uid: Arc::clone(of.uid), object: name.into(), hook: hook.clone() };
+    let call = HookCall { context, uid: of.uid.clone(), object: name.into(), hook: hook.clone() };
     of.engine.hooks.run(&call).await
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::permits::Permit;
-use model::{Address, Reason, Record, Step, Stored};
+use model::{Address, Namespace, Reason, Record, Step, Stored};
 use process::lock;
 
 /// How often a delay is reported, because its reason can change.
@@ -42,7 +42,7 @@ pub enum StepUpdate {
     Recorded(Stored),
 }
 
-type RecordKey = (Arc<str>, Address);
+type RecordKey = (Namespace, Address);
 
 /// The running steps by object: each object has at most one.
 #[derive(Clone, Debug, Default)]
@@ -71,19 +71,19 @@ impl InFlightSteps {
     /// Adds a step with its permit. The permit is released when the guard is dropped.
     pub fn begin(
         &self,
-        namespace: &Arc<str>,
+        namespace: &Namespace,
         step: &Step,
         run: UnboundedSender<(Step, StepUpdate)>,
         permit: Permit,
     ) -> InFlightGuard {
-        let record_key = (Arc::clone(namespace), step.address.clone());
+        let record_key = (namespace.clone(), step.address.clone());
         lock(&self.0).insert(record_key.clone(), Entry { step: step.clone(), run, permit });
         InFlightGuard { all: self.clone(), record_key }
     }
 
     /// Whether a step of this record's object is running.
     pub fn contains(&self, record: &Record) -> bool {
-        lock(&self.0).contains_key(&(Arc::clone(&record.namespace), record.address.clone()))
+        lock(&self.0).contains_key(&(record.namespace.clone(), record.address.clone()))
     }
 
     /// Reports why the step of this record's object has not ended.
@@ -111,7 +111,7 @@ impl InFlightSteps {
     fn send(&self, record: &Record, news: impl FnOnce(&mut Permit) -> StepUpdate) {
         let mut entries = lock(&self.0);
         // Recovery and other writers have no running step.
-        let Some(entry) = entries.get_mut(&(Arc::clone(&record.namespace), record.address.clone())) else { return };
+        let Some(entry) = entries.get_mut(&(record.namespace.clone(), record.address.clone())) else { return };
         let news = news(&mut entry.permit);
         // The receiver may already be dropped.
         let _ = entry.run.send((entry.step.clone(), news));

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use model::ProviderUse;
+use model::{Namespace, ProviderUse};
 use process::lock;
 
 /// The right to make calls, until it is dropped.
@@ -19,7 +19,7 @@ pub struct Permit {
 
 impl Permit {
     /// Waits for a permit from each pool, in order. `Engine::pools` returns the pools of a type.
-    pub async fn wait(pools: Vec<Arc<Pool>>, namespace: &Arc<str>) -> Self {
+    pub async fn wait(pools: Vec<Arc<Pool>>, namespace: &Namespace) -> Self {
         let mut permits = Vec::with_capacity(pools.len());
         for pool in pools {
             permits.extend(pool.acquire(namespace).await);
@@ -52,9 +52,9 @@ pub struct Pool {
 #[derive(Debug)]
 struct PoolState {
     free: usize,
-    taken: BTreeMap<Arc<str>, usize>,
+    taken: BTreeMap<Namespace, usize>,
     /// In the order of arrival. None of them may take a permit now.
-    waiting: VecDeque<(Arc<str>, oneshot::Sender<PoolPermit>)>,
+    waiting: VecDeque<(Namespace, oneshot::Sender<PoolPermit>)>,
     /// The number of waits that have ended, and their total time.
     waits: u64,
     waited: Duration,
@@ -91,7 +91,7 @@ impl Drop for Wait<'_> {
 pub struct PoolPermit {
     pool: Arc<Pool>,
     /// `None` if the permit has returned to the pool.
-    namespace: Option<Arc<str>>,
+    namespace: Option<Namespace>,
 }
 
 impl Drop for PoolPermit {
@@ -109,9 +109,9 @@ impl PoolState {
         self.free > 0 && (!is_shared || taken == 0 || taken < self.free)
     }
 
-    fn take(&mut self, namespace: &Arc<str>) {
+    fn take(&mut self, namespace: &Namespace) {
         self.free -= 1;
-        *self.taken.entry(Arc::clone(namespace)).or_default() += 1;
+        *self.taken.entry(namespace.clone()).or_default() += 1;
     }
 
     fn put_back(&mut self, namespace: &str) {
@@ -150,29 +150,29 @@ impl Pool {
     }
 
     /// Returns a permit if the namespace may take one now.
-    pub fn try_take(self: &Arc<Self>, namespace: &Arc<str>) -> Option<PoolPermit> {
+    pub fn try_take(self: &Arc<Self>, namespace: &Namespace) -> Option<PoolPermit> {
         self.try_take_from(&mut lock(&self.state), namespace)
     }
 
     /// Waits for a permit. Cancel safe. `None` never occurs while the pool exists.
-    pub async fn acquire(self: &Arc<Self>, namespace: &Arc<str>) -> Option<PoolPermit> {
+    pub async fn acquire(self: &Arc<Self>, namespace: &Namespace) -> Option<PoolPermit> {
         let permit = {
             let mut state = lock(&self.state);
             if let Some(permit) = self.try_take_from(&mut state, namespace) {
                 return Some(permit);
             }
             let (sender, permit) = oneshot::channel();
-            state.waiting.push_back((Arc::clone(namespace), sender));
+            state.waiting.push_back((namespace.clone(), sender));
             permit
         };
         let _wait = Wait { pool: self, began: Instant::now() };
         permit.await.ok()
     }
 
-    fn try_take_from(self: &Arc<Self>, state: &mut PoolState, namespace: &Arc<str>) -> Option<PoolPermit> {
+    fn try_take_from(self: &Arc<Self>, state: &mut PoolState, namespace: &Namespace) -> Option<PoolPermit> {
         let is_allowed = state.allows(self.is_shared, namespace);
         is_allowed.then(|| state.take(namespace))?;
-        Some(PoolPermit { pool: Arc::clone(self), namespace: Some(Arc::clone(namespace)) })
+        Some(PoolPermit { pool: Arc::clone(self), namespace: Some(namespace.clone()) })
     }
 
     /// Gives free permits to those who wait and may take one.
@@ -198,7 +198,7 @@ impl Pool {
 /// Takes permits for one namespace, and remembers the pools that had none, so that the caller can wait for one.
 #[derive(Debug)]
 pub struct ExhaustedPools {
-    namespace: Arc<str>,
+    namespace: Namespace,
     pools: Vec<Arc<Pool>>,
     /// The permit that [`Self::any_free`] waited for. Without it, another namespace could take the permit before the
     /// caller, again and again.
@@ -206,11 +206,11 @@ pub struct ExhaustedPools {
 }
 
 impl ExhaustedPools {
-    pub fn new(namespace: Arc<str>) -> Self {
+    pub fn new(namespace: Namespace) -> Self {
         Self { namespace, pools: Vec::new(), granted: None }
     }
 
-    pub fn namespace(&self) -> &Arc<str> {
+    pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
@@ -266,8 +266,8 @@ impl ExhaustedPools {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Arc<str> {
-        Arc::from(text)
+    fn name(text: &str) -> Namespace {
+        text.into()
     }
 
     fn all(pool: &Arc<Pool>, namespace: &str) -> Vec<PoolPermit> {

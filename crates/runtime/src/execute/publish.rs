@@ -62,7 +62,7 @@ pub async fn transfer_copies(engine: &Engine, recorded: &mut Recorded, at: &Addr
             Err(error) => Err(error),
         };
         match handed {
-            Ok(Some(_)) => copy.owner = Arc::clone(&record.uid),
+            Ok(Some(_)) => copy.owner = record.uid.clone(),
             Ok(None) => {}
             Err(error) if error.kind == ErrorKind::Transient => {
                 return Err(JournalError::Unavailable { address: at.clone(), message: error.message });

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::schedule::{Schedule, StepEvent};
 use super::workers::{WorkerCommand, WorkerEvent, Workers};
 use crate::execute::{DesiredDigests, Engine, HookNote};
-use model::{Diagnostic, Reason, Recorded, Step};
+use model::{Diagnostic, Namespace, Reason, Recorded, Step};
 
 /// Executes plans whose desired state does not change during the run.
 pub struct Run {
@@ -19,7 +19,7 @@ pub struct Run {
 
 impl Run {
     /// Creates an idle run over the records of one namespace.
-    pub fn new(engine: Arc<Engine>, namespace: Arc<str>, records: Recorded) -> Self {
+    pub fn new(engine: Arc<Engine>, namespace: Namespace, records: Recorded) -> Self {
         let schedule = Schedule::new(engine.limits.per_namespace);
         let workers = Workers::new(engine, namespace, DesiredDigests::default()).with_limited_waits();
         Self { schedule, records, workers }

@@ -26,9 +26,9 @@ use drivers::{ApplyResponse, CallContext, Driver, Warnings};
 use engine::load::expression::Scope;
 use engine::load::{Instance, Timeouts};
 use model::{
-    Address, ApprovedObject, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation,
-    PlannedObject, ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored,
-    Value, Version,
+    Address, ApprovedObject, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, Namespace, ObjectState,
+    Operation, PlannedObject, ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity,
+    Step, Stored, TypeName, Uid, Value, Version,
 };
 
 use engine::plan::PreparedStep;
@@ -43,9 +43,9 @@ pub(crate) use update::merged_dependencies;
 /// The input of a step at the time it starts.
 #[derive(Debug)]
 pub struct StepInput {
-    pub(crate) namespace: Arc<str>,
+    pub(crate) namespace: Namespace,
     pub(crate) step: Step,
-    pub(crate) type_name: Arc<str>,
+    pub(crate) type_name: TypeName,
     /// The order of a replacement.
     pub(crate) order: Option<ReplaceOrder>,
     /// The desired instance; `None` for an orphan.
@@ -70,7 +70,7 @@ impl StepInput {
         &self.step
     }
 
-    pub fn type_name(&self) -> &Arc<str> {
+    pub fn type_name(&self) -> &TypeName {
         &self.type_name
     }
 }
@@ -337,15 +337,12 @@ impl StepTask {
     fn record(&self) -> Record {
         let mut record = match &self.stored {
             Some(stored) => stored.record.as_ref().clone(),
-            None => Record::empty(
-                Arc::clone(&self.namespace),
-                self.step.address.clone(),
-                Arc::from(""),
-                Arc::clone(&self.type_name),
-            ),
+            None => {
+                Record::empty(self.namespace.clone(), self.step.address.clone(), Uid::default(), self.type_name.clone())
+            }
         };
         if let Some(instance) = &self.instance {
-            record.uid = Arc::clone(&instance.uid);
+            record.uid = instance.uid.clone();
             record.source.clone_from(&instance.source_file);
             if !record.has_objects() && !record.replacement_pending {
                 // The request is older than what is known of the object.

@@ -19,7 +19,7 @@ use super::permits::{ExhaustedPools, Permit, Permits};
 use super::step::{RecordEffect, StepEnd, StepInput, StepTask};
 use crate::execute::{DesiredDigests, Engine};
 use drivers::Warnings;
-use model::{ProviderUse, Step, text};
+use model::{Namespace, ProviderUse, Step, text};
 
 /// The longest error in a line. The status and the event have the same text.
 const MAX_ERROR: usize = 1024;
@@ -59,7 +59,7 @@ pub struct Workers {
 
 impl Workers {
     /// Creates the idle workers of a namespace.
-    pub fn new(engine: Arc<Engine>, namespace: Arc<str>, desired: DesiredDigests) -> Self {
+    pub fn new(engine: Arc<Engine>, namespace: Namespace, desired: DesiredDigests) -> Self {
         let (update_sender, updates) = unbounded_channel();
         Self {
             engine,

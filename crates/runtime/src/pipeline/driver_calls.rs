@@ -14,7 +14,10 @@ use crate::execute::{Engine, publish};
 use drivers::{CallContext, ReconstructedConfig};
 use engine::load::{Config, Timeouts};
 use engine::plan::{CallId, DriverCall, DriverRequest, DriverResponse, Planner, ResponseCache};
-use model::{Address, DriverError, ErrorKind, ImportRequest, ObjectState, PlanResponse, ProviderUse, Recorded, Value};
+use model::{
+    Address, DriverError, ErrorKind, ImportRequest, Namespace, ObjectState, PlanResponse, ProviderUse, Recorded,
+    TypeName, Value,
+};
 
 type ResponseFuture<'a> = Pin<Box<dyn Future<Output = (CallId, DriverResponse)> + Send + 'a>>;
 
@@ -192,9 +195,9 @@ pub struct ImportedObject {
 /// Returns the error of the driver.
 pub async fn import(
     engine: &Engine,
-    namespace: &Arc<str>,
+    namespace: &Namespace,
     address: &Address,
-    type_name: &Arc<str>,
+    type_name: &TypeName,
     provider: Option<&Arc<ProviderUse>>,
     request: &ImportRequest,
 ) -> Result<Option<ImportedObject>, DriverError> {

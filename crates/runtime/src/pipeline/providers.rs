@@ -9,8 +9,8 @@ use engine::load::Config;
 use engine::plan::Types;
 use model::suggest::closest;
 use model::{
-    Diagnostic, Diagnostics, DriverError, ImportRequest, Provider, ProviderUse, Reason, Recorded, Schema, Severity,
-    Value, has_errors,
+    Diagnostic, Diagnostics, DriverError, ImportRequest, Namespace, Provider, ProviderUse, Reason, Recorded, Schema,
+    Severity, Value, has_errors,
 };
 
 /// Prepares the providers of configured and recorded objects, as a plan does before it calls them.
@@ -51,7 +51,7 @@ pub async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
 }
 
 /// Returns the warnings of a provider about its configuration, for each plan that uses it.
-pub fn configuration_warnings(engine: &Engine, namespace: &Arc<str>, used: &ProviderUse) -> Diagnostics {
+pub fn configuration_warnings(engine: &Engine, namespace: &Namespace, used: &ProviderUse) -> Diagnostics {
     let providers = engine.drivers.providers();
     let warnings = providers.map(|providers| providers.configuration_warnings(namespace, used)).unwrap_or_default();
     let as_process = providers.is_some_and(|providers| used.runner.is_some() && !providers.has_runners());

@@ -55,7 +55,7 @@ async fn convert_record(
     };
     let context = CallContext { warnings: warnings.clone(), ..engine.call_context(&call, instance.timeouts.read) };
     let conversion = Conversion { driver: driver.as_ref(), context, version, provider };
-    let mut after = Record { type_name: Arc::clone(type_name), ..record.clone() };
+    let mut after = Record { type_name: type_name.clone(), ..record.clone() };
     for object in after.current.iter_mut().chain(after.deposed.values_mut()) {
         *object = Arc::new(conversion.convert_object(&record.type_name, object).await.map_err(block_for_error)?);
     }

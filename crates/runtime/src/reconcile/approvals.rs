@@ -321,7 +321,7 @@ impl Reconciler {
             .into_iter()
             .filter_map(|name| self.index.instance(name))
             .filter(|resource| !resource.deleting && !resource.address.is_data())
-            .map(|resource| PlanOwner { name: resource.address.object_name().into(), uid: Arc::clone(&resource.uid) })
+            .map(|resource| PlanOwner { name: resource.address.object_name().into(), uid: resource.uid.clone() })
             .collect();
         if owners.len() > MAX_OWNERS { Vec::new() } else { owners }
     }

@@ -9,7 +9,7 @@ use api::{PlanStatus, RequiredApproval};
 use engine::graph::render;
 use engine::plan::approval::{Guarded, Offer};
 use engine::plan::published;
-use model::{Diagnostics, Reason};
+use model::{Diagnostics, Reason, Uid};
 
 /// The maximum size of the status of a Plan, in bytes.
 const MAX_STATUS: usize = 512 * 1024;
@@ -58,7 +58,7 @@ impl HeldPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOwner {
     pub name: Arc<str>,
-    pub uid: Arc<str>,
+    pub uid: Uid,
 }
 
 /// The Plan for the changes of a component that are not approved.

@@ -31,7 +31,7 @@ use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 use engine::load::{Config, DataLookup, Instance};
 use engine::plan::ObjectBlock;
-use model::{Address, Diagnostics, Observed, Stored, Value, Version, in_family};
+use model::{Address, Diagnostics, Namespace, Observed, Stored, Uid, Value, Version, in_family};
 
 pub use self::approvals::{ApprovalPlan, PlanId};
 pub use self::inputs::InputKey;
@@ -76,7 +76,7 @@ pub enum Event {
     /// A Resource or a `DataSource` was created or changed.
     ResourceApplied(ObservedResource),
     /// The write of the status with this digest, of the Resource with this UID, has ended.
-    StatusWritten { name: Arc<str>, uid: Arc<str>, digest: u64, outcome: StatusOutcome },
+    StatusWritten { name: Arc<str>, uid: Uid, digest: u64, outcome: StatusOutcome },
     /// A Resource or a `DataSource` was deleted, by the name in its address.
     ResourceDeleted(Arc<str>),
     /// A record was created or changed.
@@ -139,14 +139,14 @@ enum Overlay {
     /// Nothing to confirm.
     None,
     /// Added, for the Resource of this UID.
-    Marked(Arc<str>),
+    Marked(Uid),
     /// Removed, from the Resource of this UID.
-    Unmarked(Arc<str>),
+    Unmarked(Uid),
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    namespace: Arc<str>,
+    namespace: Namespace,
     value: Value,
     terminating: Option<Version>,
     /// Why the desired state is incomplete.
@@ -169,12 +169,12 @@ pub struct Index {
 impl Index {
     /// An empty index. `versions` must be greater than any version of provider configurations of an earlier index of
     /// the namespace: drivers cache by version.
-    pub fn new(namespace: Arc<str>, versions: u64) -> Self {
-        let value = Value::map([("name", Value::String(namespace.clone()))]);
+    pub fn new(namespace: Namespace, versions: u64) -> Self {
+        let value = Value::map([("name", Value::String(namespace.text().clone()))]);
         Self { namespace, value, providers: ProviderCache::counting_from(versions), ..Self::default() }
     }
 
-    pub fn namespace(&self) -> &Arc<str> {
+    pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
@@ -220,7 +220,7 @@ impl Index {
     /// The UID of a Resource that lacks its finalizer or its annotation, although it is not being deleted and has, or had,
     /// a record; with the address of such a record, if its object is recorded. What this process has just removed itself
     /// is not lacking.
-    pub fn unclaimed(&self, name: &Arc<str>) -> Option<(Address, Arc<str>)> {
+    pub fn unclaimed(&self, name: &Arc<str>) -> Option<(Address, Uid)> {
         let entry = self.entries.get(name)?;
         let instance = entry.overlay.over(&entry.instance);
         let may_lack = !instance.uid.is_empty() && !instance.deleting && !matches!(entry.overlay, Overlay::Unmarked(_));
@@ -537,7 +537,7 @@ impl Overlay {
         let (has_finalizer, record_annotation) = match self {
             Self::None => return observed.clone(),
             Self::Marked(uid) => (true, uid.clone()),
-            Self::Unmarked(_) => (false, Arc::from("")),
+            Self::Unmarked(_) => (false, Uid::default()),
         };
         Arc::new(Instance { record_annotation, has_finalizer, ..Instance::clone(observed) })
     }

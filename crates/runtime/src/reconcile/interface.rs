@@ -13,7 +13,9 @@ use crate::execute::{Adoption, JournalError, Permits, ProgressKind, Recovery, Wo
 use api::{PlanStatus, ProviderConfigStatus, ResourceStatus};
 use engine::load::Instance;
 use engine::plan::moves::Move;
-use model::{Address, Diagnostics, ProviderUse, Quota, Reason, Recorded, RecordedObject, Step, Stored};
+use model::{
+    Address, Diagnostics, Namespace, ProviderUse, Quota, Reason, Recorded, RecordedObject, Step, Stored, TypeName, Uid,
+};
 /// The differences between the controller and `purlin dev`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Policy {
@@ -60,7 +62,7 @@ pub enum Signal {
     /// A [`Command::Move`] has finished.
     Moved(Box<MoveResult>),
     /// The release of the Resource with this name and UID failed.
-    ReleaseFailed(Arc<str>, Arc<str>),
+    ReleaseFailed(Arc<str>, Uid),
     /// The [`Command::Claim`] of this name has succeeded (`true`) or failed.
     Claimed(Arc<str>, bool),
     /// The response of a provider to the configuration of a `ProviderConfig`.
@@ -89,12 +91,12 @@ pub enum Command {
     /// Move records; ends with [`Signal::Moved`].
     Move(Box<MoveRequest>),
     /// Watch the object of an instance with the driver of its type.
-    Watch { address: Address, type_name: Arc<str>, service_account: Arc<str>, object: Arc<RecordedObject> },
+    Watch { address: Address, type_name: TypeName, service_account: Arc<str>, object: Arc<RecordedObject> },
     /// End the watch of an object.
     Unwatch {
         address: Address,
         /// The type whose driver watches it.
-        type_name: Arc<str>,
+        type_name: TypeName,
     },
     /// Watch exactly these ConfigMaps and Secrets.
     WatchInputs(BTreeSet<InputKey>),
@@ -108,11 +110,11 @@ pub enum Command {
         terminating: bool,
     },
     /// Remove the finalizer and the annotation of a Resource that is being deleted, if the store has no record of it.
-    Release { name: Arc<str>, uid: Arc<str> },
+    Release { name: Arc<str>, uid: Uid },
     /// Add the finalizer and the annotation to a Resource that lacks one of them, unless the store shows that it needs
     /// none; ends with [`Signal::Claimed`].
     Claim {
-        uid: Arc<str>,
+        uid: Uid,
         /// The address of a record of the Resource, if it has one with an object.
         address: Address,
     },
@@ -191,10 +193,10 @@ impl ApprovalWrite {
 /// Identifies a Resource or a `DataSource`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatusTarget {
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     /// The name in its address.
     pub name: Arc<str>,
-    pub uid: Arc<str>,
+    pub uid: Uid,
 }
 
 /// A status to write.
@@ -224,7 +226,7 @@ pub enum ReportSubject {
     Resource(Arc<Instance>),
     ProviderConfig {
         name: Arc<str>,
-        uid: Arc<str>,
+        uid: Uid,
     },
     /// A record without a Resource.
     Record(Address),

@@ -12,7 +12,7 @@ use super::time::Time;
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
 use engine::load::{DriftAction, Instance};
 use engine::plan::{EffectiveLifecycle, ObjectBlock};
-use model::{Action, Address, Change, Health, Reason, Step, in_family, with_namespace};
+use model::{Action, Address, Change, Health, Reason, Step, TypeName, Uid, in_family, with_namespace};
 
 #[derive(Debug, Default)]
 pub struct Objects {
@@ -26,7 +26,7 @@ pub struct Objects {
     pub abandoned: BTreeSet<Address>,
     pub over_quota: OverQuota,
     /// Objects that cannot be created because another object has their identity, with their type.
-    pub taken: BTreeMap<Address, Arc<str>>,
+    pub taken: BTreeMap<Address, TypeName>,
     /// Objects whose watch may have to start, change or end.
     to_watch: BTreeSet<Address>,
 }
@@ -144,7 +144,7 @@ pub struct TrackedObject {
     /// The back-off for repeated changes by other clients.
     pub drift_backoff: Option<Box<DriftBackoff>>,
     /// The type whose driver watches the object.
-    pub watched: Option<Arc<str>>,
+    pub watched: Option<TypeName>,
     /// Whether this replica has seen its object since it started.
     pub seen: bool,
     /// The health of its object, as last seen, if it is not ready.
@@ -491,7 +491,7 @@ impl Reconciler {
     }
 
     /// Retries a failed release with back-off.
-    pub fn release_failed(&mut self, name: Arc<str>, uid: &Arc<str>) {
+    pub fn release_failed(&mut self, name: Arc<str>, uid: &Uid) {
         self.resources.released.remove(uid);
         let address = Address::single(name);
         let wait = self.wait_after_failure(&address, Reason::OperationFailed);
@@ -552,7 +552,7 @@ impl Reconciler {
     }
 
     /// An object of this type was destroyed: plans those that cannot be created because another one has their identity.
-    pub fn identity_freed(&mut self, type_name: &Arc<str>) {
+    pub fn identity_freed(&mut self, type_name: &TypeName) {
         let waiting = self.objects.taken.iter().filter(|(_, of)| *of == type_name);
         let names: BTreeSet<Arc<str>> = waiting.map(|(address, _)| address.name.clone()).collect();
         names.iter().for_each(|name| self.touch(name));

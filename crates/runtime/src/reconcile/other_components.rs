@@ -9,7 +9,7 @@ use super::index::Index;
 use super::objects::TrackedObject;
 use engine::load::Instance;
 use engine::plan::{OtherComponents, PendingImport};
-use model::{Address, Stored};
+use model::{Address, Stored, TypeName};
 
 impl Reconciler {
     /// The records and imports of other components that a plan of these names must respect: the records of the types
@@ -20,7 +20,7 @@ impl Reconciler {
         names: &BTreeSet<Arc<str>>,
         addresses: &BTreeSet<Address>,
     ) -> OtherComponents {
-        let importing: BTreeSet<Arc<str>> = names
+        let importing: BTreeSet<TypeName> = names
             .iter()
             .filter_map(|name| index.instance(name))
             .filter(|instance| instance.has_import() && self.may_import(instance))
@@ -28,7 +28,7 @@ impl Reconciler {
             .collect();
         let records = addresses.iter().filter_map(|address| self.index.records().get(address));
         let removed: Vec<&Stored> = records.filter(|stored| !index.is_desired(&stored.record.address.name)).collect();
-        let removing: BTreeSet<Arc<str>> = removed.iter().map(|stored| stored.record.type_name.clone()).collect();
+        let removing: BTreeSet<TypeName> = removed.iter().map(|stored| stored.record.type_name.clone()).collect();
         // Usually both are empty, and nothing looks at all objects of the namespace.
         let mut others = match importing.is_empty() {
             true => OtherComponents::default(),
@@ -49,7 +49,7 @@ impl Reconciler {
     }
 
     /// The records and imports of other components that have one of these types.
-    fn importable(&self, index: &Index, names: &BTreeSet<Arc<str>>, types: &BTreeSet<Arc<str>>) -> OtherComponents {
+    fn importable(&self, index: &Index, names: &BTreeSet<Arc<str>>, types: &BTreeSet<TypeName>) -> OtherComponents {
         let records =
             self.index.records().values().filter(|stored| {
                 types.contains(&stored.record.type_name) && !names.contains(&stored.record.address.name)
@@ -66,7 +66,7 @@ impl Reconciler {
         &self,
         index: &Index,
         names: &BTreeSet<Arc<str>>,
-        types: &BTreeSet<Arc<str>>,
+        types: &BTreeSet<TypeName>,
     ) -> Vec<PendingImport> {
         let importing = index
             .importing()
@@ -87,7 +87,7 @@ impl Reconciler {
         &self,
         index: &Index,
         names: &BTreeSet<Arc<str>>,
-        types: &BTreeSet<Arc<str>>,
+        types: &BTreeSet<TypeName>,
     ) -> Vec<Arc<Instance>> {
         let instances = index.instances().filter(|instance| {
             types.contains(&instance.type_name)

@@ -11,7 +11,7 @@ use super::time::Time;
 use super::{Command, Reconciler, ReportSubject, retry};
 use api::IN_USE;
 use api::conditions::{self, ConditionType};
-use model::{ProviderUse, Reason, Version, with_namespace};
+use model::{ProviderUse, Reason, Uid, Version, with_namespace};
 
 /// The debounce before all `ProviderConfigs` are checked: a check visits every Resource.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ pub struct ProviderConfigs {
 
 #[derive(Debug)]
 struct TrackedProviderConfig {
-    uid: Arc<str>,
+    uid: Uid,
     /// The `Ready` message of the current generation if the provider has accepted it before. It saves a restarted
     /// controller from starting every provider of every namespace.
     accepted: Option<String>,

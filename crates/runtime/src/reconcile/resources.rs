@@ -16,7 +16,7 @@ use super::{Command, Reconciler, ReportSubject, StatusTarget, StatusUpdate, Urge
 use api::ResourceStatus;
 use api::conditions::ConditionType;
 use engine::load::{Config, Expansion, Instance, InstanceKeys, Interner};
-use model::{Action, Address, InstanceKey, Reason, Step};
+use model::{Action, Address, InstanceKey, Reason, Step, Uid};
 
 /// A step or a wait that takes longer than this gets an interim status.
 const INTERIM_DELAY: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ pub struct Resources {
     /// Resources whose status may have changed in this turn.
     pub changed: BTreeSet<Arc<str>>,
     /// UIDs of Resources whose finalizer and annotation were, or are being, removed: one request each.
-    pub released: BTreeSet<Arc<str>>,
+    pub released: BTreeSet<Uid>,
     /// Names of Resources whose finalizer and annotation are being added: one request each.
     pub claiming: BTreeSet<Arc<str>>,
     counted: BTreeMap<(ObjectState, Reason), usize>,

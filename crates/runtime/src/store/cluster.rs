@@ -32,7 +32,7 @@ use tracing::debug;
 
 use crate::execute::{Journal, JournalError, Loss};
 use crate::store::secrets::{RequestError, RetryPolicy, SecretContent, Secrets};
-use model::{Address, InstanceKey, Operation, Record, Stored, Version};
+use model::{Address, InstanceKey, Namespace, Operation, Record, Stored, Uid, Version};
 use process::lock;
 
 pub use marks::{FINALIZER, MarkOutcome, RECORD_ANNOTATION, ResourceMeta};
@@ -79,7 +79,7 @@ pub struct ClusterJournal {
     view: Arc<dyn ResourceView>,
     family_indexes: FamilyIndexes,
     /// Results that are being written, with the last error.
-    unstored: Mutex<BTreeMap<(Arc<str>, Address), Unstored>>,
+    unstored: Mutex<BTreeMap<(Namespace, Address), Unstored>>,
 }
 
 #[derive(Clone, Debug)]
@@ -178,7 +178,7 @@ impl ClusterJournal {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn claim(&self, namespace: &Arc<str>, address: &Address, uid: &Arc<str>) -> Result<(), RequestError> {
+    pub async fn claim(&self, namespace: &Namespace, address: &Address, uid: &Uid) -> Result<(), RequestError> {
         let (name, policy) = (&address.name, RetryPolicy::SHORT);
         let family = self.family_indexes.of(namespace, name);
         let mut guard = family.lock(self.access(policy)).await;
@@ -200,7 +200,7 @@ impl ClusterJournal {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn release(&self, namespace: &Arc<str>, address: &Address, uid: &Arc<str>) -> Result<(), RequestError> {
+    pub async fn release(&self, namespace: &Namespace, address: &Address, uid: &Uid) -> Result<(), RequestError> {
         self.detach(namespace, address, uid, RetryPolicy::SHORT, false).await
     }
 
@@ -211,9 +211,9 @@ impl ClusterJournal {
     /// When the server cannot be reached.
     pub async fn release_missing(
         &self,
-        namespace: &Arc<str>,
+        namespace: &Namespace,
         address: &Address,
-        uid: &Arc<str>,
+        uid: &Uid,
     ) -> Result<(), RequestError> {
         self.detach(namespace, address, uid, RetryPolicy::SHORT, true).await
     }
@@ -223,12 +223,7 @@ impl ClusterJournal {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn release_all(
-        &self,
-        namespace: &Arc<str>,
-        name: &Arc<str>,
-        uid: &Arc<str>,
-    ) -> Result<bool, RequestError> {
+    pub async fn release_all(&self, namespace: &Namespace, name: &Arc<str>, uid: &Uid) -> Result<bool, RequestError> {
         let family = self.family_indexes.of(namespace, name);
         let single = Address::single(name.clone());
         let mut guard = family.lock(self.access(RetryPolicy::SHORT)).await;
@@ -248,7 +243,7 @@ impl ClusterJournal {
 
     /// Forgets what this process knows from its own writes in a namespace. Call it when this replica begins to lead there:
     /// another one may have written since.
-    pub fn forget(&self, namespace: &Arc<str>) {
+    pub fn forget(&self, namespace: &Namespace) {
         self.family_indexes.forget(namespace);
     }
 
@@ -391,9 +386,9 @@ impl ClusterJournal {
     /// Reverts `attach` in the reverse order, before a record is removed. `completes`: see `release_missing`.
     async fn detach(
         &self,
-        namespace: &Arc<str>,
+        namespace: &Namespace,
         address: &Address,
-        uid: &Arc<str>,
+        uid: &Uid,
         policy: RetryPolicy,
         completes: bool,
     ) -> Result<(), RequestError> {
@@ -472,7 +467,7 @@ impl Journal for ClusterJournal {
 }
 
 /// Whether a record of this Resource has an object that is not being removed or moved.
-fn keeps_object(record: &Record, uid: &Arc<str>) -> bool {
+fn keeps_object(record: &Record, uid: &Uid) -> bool {
     let is_removed = record.intent.as_ref().is_some_and(|intent| intent.operation == Operation::Destroy);
     record.uid == *uid && record.has_objects() && record.moving_to.is_none() && !is_removed
 }

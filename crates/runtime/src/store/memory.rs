@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 
 use crate::execute::{Journal, JournalError};
 use crate::store::{Interner, LoadedRecords, UnreadableRecord, codec};
-use model::{Address, Record, Recorded, Stored, Version};
+use model::{Address, Namespace, Record, Recorded, Stored, Version};
 use process::{Observable, lock};
 
 /// An operation of the journal.
@@ -57,7 +57,7 @@ pub enum FaultAction {
 /// Called at every point.
 pub type FaultHook = Arc<dyn Fn(&FaultPoint) -> FaultAction + Send + Sync>;
 
-type Content = BTreeMap<(Arc<str>, Address), (Version, Vec<u8>)>;
+type Content = BTreeMap<(Namespace, Address), (Version, Vec<u8>)>;
 
 #[derive(Debug, Default)]
 struct Durable {
@@ -220,7 +220,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-fn key(record: &Record) -> (Arc<str>, Address) {
+fn key(record: &Record) -> (Namespace, Address) {
     (record.namespace.clone(), record.address.clone())
 }
 

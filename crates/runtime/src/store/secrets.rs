@@ -24,7 +24,7 @@ use kube::core::Request;
 use tracing::debug;
 
 use crate::store::{Interner, UnreadableRecord, codec};
-use model::{Address, Record, Stored, Version};
+use model::{Address, Namespace, Record, Stored, Version};
 use process::{Random, Shutdown};
 
 pub use retry::{RequestError, RetryPolicy};
@@ -47,7 +47,7 @@ pub struct Secrets {
     caller: ApiCaller,
     requests: Request,
     /// The namespace of the controller.
-    namespace: Arc<str>,
+    namespace: Namespace,
     parted: Arc<parts::SplitRecords>,
     /// The caller is a user, not the controller.
     is_user: bool,
@@ -55,7 +55,7 @@ pub struct Secrets {
 
 impl Secrets {
     /// Stores records in `namespace`. `stop` ends the unlimited retries.
-    pub fn new(client: Client, namespace: impl Into<Arc<str>>, random: Arc<dyn Random>, stop: Shutdown) -> Self {
+    pub fn new(client: Client, namespace: impl Into<Namespace>, random: Arc<dyn Random>, stop: Shutdown) -> Self {
         let namespace = namespace.into();
         let requests = Request::new(<Secret as kube::Resource>::url_path(&(), Some(&namespace)));
         let caller = ApiCaller::new(client, random, stop);

@@ -32,7 +32,7 @@ use tracing::warn;
 
 use crate::execute::{Journal, JournalError};
 use crate::store::{LastFailure, LoadedRecords, RecordedConfiguration, codec};
-use model::{Address, Holder, Record, Stored, Version};
+use model::{Address, Holder, Namespace, Record, Stored, Version};
 
 pub use error::StateError;
 pub use load::Snapshot;
@@ -51,7 +51,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A state file that is open for writing.
 pub struct StateFile {
     path: PathBuf,
-    namespace: Arc<str>,
+    namespace: Namespace,
     owner: Arc<str>,
     holder: Holder,
     retry_timeout: Duration,
@@ -194,7 +194,7 @@ impl StateFile {
         writer::add(&connection, counter, records, configuration).map_err(|error| StateError::sqlite(path, &error))
     }
 
-    pub fn namespace(&self) -> &Arc<str> {
+    pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use drivers::CallContext;
-use model::{DriverError, ErrorKind, Value};
+use model::{DriverError, ErrorKind, Namespace, Value};
 
 use super::driver_error;
 use super::script::{Operation, Queues, Recovery, Script, ScriptLine, ScriptedOutcome};
@@ -16,7 +16,7 @@ use super::script::{Operation, Queues, Recovery, Script, ScriptLine, ScriptedOut
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     pub kind: EffectKind,
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub address: Arc<str>,
     /// The ID of the object.
     pub id: String,
@@ -62,7 +62,7 @@ struct State {
 }
 
 struct Object {
-    namespace: Arc<str>,
+    namespace: Namespace,
     address: Arc<str>,
     operation_id: Arc<str>,
     value: Value,
@@ -106,8 +106,8 @@ impl World {
     }
 
     /// The namespace of the call that created an object; empty if another client did.
-    pub fn namespace_of(&self, id: &str) -> Option<Arc<str>> {
-        self.state().objects.get(id).map(|object| Arc::clone(&object.namespace))
+    pub fn namespace_of(&self, id: &str) -> Option<Namespace> {
+        self.state().objects.get(id).map(|object| object.namespace.clone())
     }
 
     pub fn object(&self, id: &str) -> Option<Value> {
@@ -275,7 +275,7 @@ impl World {
 
 impl State {
     fn log(&mut self, kind: EffectKind, context: &CallContext, id: String, value: Value) {
-        let (namespace, address) = (Arc::clone(&context.namespace), Arc::clone(&context.address));
+        let (namespace, address) = (context.namespace.clone(), Arc::clone(&context.address));
         self.effects.push(Effect { kind, namespace, address, id, value });
     }
 }

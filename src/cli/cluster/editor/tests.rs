@@ -11,7 +11,7 @@ use crate::cli::options;
 use crate::cli::output::Console;
 use crate::cli::state::command;
 use crate::cli::state::records::{Editor, Records};
-use model::{RecordedObject, Value};
+use model::{RecordedObject, Uid, Value};
 use runtime::store::secrets::{family_name, record_name};
 
 const HOME: &str = "purlin-system";
@@ -44,7 +44,7 @@ async fn fixture() -> Fixture {
     let view = RecordSnapshot { recorded: BTreeSet::new(), indexed: BTreeSet::new(), resource: None };
     let secrets = fixture.connection.secrets(&fixture.target);
     let journal = ClusterJournal::new(secrets.clone(), Arc::new(view));
-    let uid: Arc<str> = resource.value["metadata"]["uid"].as_str().unwrap().into();
+    let uid: Uid = resource.value["metadata"]["uid"].as_str().unwrap().into();
     for address in INSTANCES {
         let object = RecordedObject { value: Value::map([("id", address.into())]), ..RecordedObject::default() };
         let record = Record::empty("shop".into(), address.parse().unwrap(), uid.clone(), "terraform_data".into());
@@ -83,7 +83,7 @@ impl Fixture {
     async fn rebuild(&self) {
         let secrets = self.connection.secrets(&self.target);
         let instances = self.records().await.recorded.keys().cloned().collect();
-        let (namespace, name, uid) = ("shop".into(), "fam".into(), Arc::default());
+        let (namespace, name, uid) = ("shop".into(), "fam".into(), Uid::default());
         let family = Family { namespace, name, uid, instances, rebuilt: true, version: None };
         secrets.put_family(&family, None, RetryPolicy::SHORT).await.unwrap();
     }

@@ -83,7 +83,7 @@ async fn convert_object(
     };
     let now = SystemClock.now();
     let context = CallContext {
-        type_name: resource.address.resource.kind.clone(),
+        type_name: resource.address.resource.kind.clone().into(),
         address: address.to_string().into(),
         provider: Some(provider.into()),
         deadline: now.checked_add(TIME_LIMIT).unwrap_or(now),

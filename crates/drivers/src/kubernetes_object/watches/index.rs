@@ -12,23 +12,23 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::ObjectChange;
-use model::{Address, Health, Observed, Value};
+use model::{Address, Health, Namespace, Observed, Uid, Value};
 
 /// The scope of one watch: the objects of a kind in a namespace, as visible to a service account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Scope {
     /// Namespace and name of the service account.
-    pub(crate) account: (Arc<str>, Arc<str>),
+    pub(crate) account: (Namespace, Arc<str>),
     pub(crate) api_version: Arc<str>,
     pub(crate) kind: Arc<str>,
     /// Empty for cluster-scoped objects.
-    pub(crate) namespace: Arc<str>,
+    pub(crate) namespace: Namespace,
 }
 
 /// The version of an object, for comparisons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectVersion {
-    uid: Arc<str>,
+    uid: Uid,
     /// The resourceVersion; 0 for a recorded object.
     version: u64,
     /// A digest of the metadata for kinds with a generation, so that changes of `status` are ignored. For other kinds,
@@ -46,7 +46,7 @@ pub(crate) enum ObservedState {
 #[derive(Debug, Default)]
 struct Entry {
     /// The instance that manages the object.
-    subscriber: Option<(Arc<str>, Address)>,
+    subscriber: Option<(Namespace, Address)>,
     /// The last known state. Changes from it are reported.
     baseline: Option<ObjectVersion>,
     /// The last known health; `None` if the object was not seen yet.
@@ -62,7 +62,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct WatchIndex {
     scopes: HashMap<Scope, BTreeMap<Arc<str>, Entry>>,
-    subscribers: HashMap<(Arc<str>, Address), (Scope, Arc<str>)>,
+    subscribers: HashMap<(Namespace, Address), (Scope, Arc<str>)>,
 }
 
 /// The result of a subscription.
@@ -185,7 +185,7 @@ impl WatchIndex {
     /// Subscribes to an object. `recorded` is the baseline, unless a call of this driver set a newer one.
     pub(crate) fn subscribe(
         &mut self,
-        subscriber: (Arc<str>, Address),
+        subscriber: (Namespace, Address),
         scope: Scope,
         name: Arc<str>,
         recorded: Option<ObjectVersion>,
@@ -210,14 +210,14 @@ impl WatchIndex {
     }
 
     /// Removes a subscription. Returns its scope if it has no more subscriptions.
-    pub(crate) fn unsubscribe(&mut self, subscriber: &(Arc<str>, Address)) -> Option<Scope> {
+    pub(crate) fn unsubscribe(&mut self, subscriber: &(Namespace, Address)) -> Option<Scope> {
         let (scope, name) = self.subscribers.remove(subscriber)?;
         self.drop_entry(&scope, &name);
         (!self.scopes.contains_key(&scope)).then_some(scope)
     }
 
     /// The scope of a subscription.
-    pub(crate) fn scope_of(&self, subscriber: &(Arc<str>, Address)) -> Option<&Scope> {
+    pub(crate) fn scope_of(&self, subscriber: &(Namespace, Address)) -> Option<&Scope> {
         self.subscribers.get(subscriber).map(|(scope, _)| scope)
     }
 
@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    fn subscriber(name: &str) -> (Arc<str>, Address) {
+    fn subscriber(name: &str) -> (Namespace, Address) {
         ("shop".into(), Address::single(name))
     }
 

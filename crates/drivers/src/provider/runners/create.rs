@@ -75,7 +75,7 @@ impl RunnerPods {
         };
         let host = Arc::new(PodHost {
             pods: Arc::clone(self),
-            namespace: Arc::clone(&key.namespace),
+            namespace: key.namespace.clone().into(),
             name: name.clone(),
             uid: pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
             creator: creator.clone(),

@@ -13,6 +13,7 @@ use super::{REQUEST_LIMIT, RunnerPods};
 use crate::kubernetes_object::api_error::RequestError;
 use crate::kubernetes_object::server::{Call, Caller};
 use crate::kubernetes_object::wait::ObjectRef;
+use model::Namespace;
 use tfprovider::plugin::remote::{LOST_AFTER, RunnerHost};
 
 /// How long a runner can outlive the connection to its controller, if the API server does not report it: it kills its plugin after
@@ -26,7 +27,7 @@ const GRACE_SECONDS: u32 = 1;
 /// A created Pod.
 pub struct PodHost {
     pub pods: Arc<RunnerPods>,
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub name: String,
     pub uid: String,
     /// The service account that created it.

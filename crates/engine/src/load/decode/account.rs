@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{invalid, spec_path};
 use crate::load::intern::Interner;
-use model::Diagnostic;
+use model::{Diagnostic, Namespace};
 
 /// The ServiceAccounts that the objects of a cluster act as.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct ServiceAccounts {
 /// The name of a ServiceAccount in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceAccount {
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub name: Arc<str>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Metadata, invalid};
 use api::{ANNOTATIONS, Annotation};
 use model::suggest::closest;
-use model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity};
+use model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity, Uid};
 
 /// The prefix that belongs to Purlin.
 const PREFIX: &str = "purlin.dev/";
@@ -15,7 +15,7 @@ pub struct Annotations {
     pub moved_from: Vec<Address>,
     pub replace_requested: Arc<str>,
     pub reconcile_requested: Arc<str>,
-    pub record: Arc<str>,
+    pub record: Uid,
 }
 
 /// Reads the annotations of a Resource or a `DataSource`.

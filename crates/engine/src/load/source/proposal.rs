@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{ClusterOrigin, Manifest, SourceText, decode_chunks, split_chunks};
 use crate::load::{Instance, ProviderConfig, ServiceAccounts};
 use model::data::StringData;
-use model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Severity, Source};
+use model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Namespace, Path, Reason, Severity, Source};
 
 /// Proposed manifests.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +109,7 @@ fn about(instance: &Instance, problem: Diagnostic) -> Diagnostic {
     Diagnostic { address, source, ..problem }
 }
 
-fn other_namespace(named: Option<(Arc<str>, Source)>, namespace: &str) -> Option<Diagnostic> {
+fn other_namespace(named: Option<(Namespace, Source)>, namespace: &str) -> Option<Diagnostic> {
     let (named, source) = named.filter(|(named, _)| **named != *namespace)?;
     let what = format!("the namespace is `{named}`, but the Plan is in `{namespace}`");
     let problem = Diagnostic::general(Reason::InvalidManifest, what).at(Path::of(&["metadata", "namespace"]));

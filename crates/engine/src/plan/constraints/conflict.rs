@@ -8,7 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
 
 use indexmap::IndexMap;
 
@@ -17,7 +16,7 @@ use crate::load::{Instance, InstanceScope};
 use crate::plan::Mode;
 use crate::plan::decision::{Block, Decision};
 use crate::plan::input::{Id, PlanInput};
-use model::{Action, Address, Diagnostic, ImportRequest, Reason, Record, RecordedObject, Value};
+use model::{Action, Address, Diagnostic, ImportRequest, Reason, Record, RecordedObject, TypeName, Value};
 
 /// How strong a claim on an identity is, strongest first. Recorded objects precede imported and planned ones, so that a
 /// successor under another name waits until the old object is destroyed. Desired objects precede others, so that the
@@ -291,7 +290,7 @@ fn taken_over<'a>(input: &PlanInput<'a>, decisions: &[Option<Decision>]) -> Vec<
 }
 
 /// The type and the object of an import.
-fn import_of<'a>(input: &PlanInput<'a>, id: Id) -> Option<(&'a Arc<str>, &'a ImportRequest)> {
+fn import_of<'a>(input: &PlanInput<'a>, id: Id) -> Option<(&'a TypeName, &'a ImportRequest)> {
     let instance = input.nodes[id].instance?;
     Some((&instance.type_name, instance.import.as_ref()?))
 }

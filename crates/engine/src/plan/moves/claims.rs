@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{Conversion, Move, Search, is_desired};
 use crate::load::{Expansion, Family, Instance};
-use model::{Address, InstanceKey, Reason, in_family};
+use model::{Address, InstanceKey, Reason, Uid, in_family};
 
 /// The claim of an instance to the object of another address. A claim counts even while it cannot be fulfilled.
 /// Otherwise another instance would get the object, and this one would create a new object later.
 pub struct Claim {
     pub to: Address,
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// Made by `spec.moved` or the annotation.
     pub explicit: bool,
     /// The object can be moved. Otherwise it is blocked with the reason.

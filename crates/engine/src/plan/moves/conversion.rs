@@ -58,7 +58,7 @@ impl Search<'_> {
 impl Move {
     /// The `because` of the change of the moved object.
     pub fn because(&self) -> ChangeCause {
-        let former_type = self.conversion.as_ref().map(|conversion| Arc::clone(&conversion.before.type_name));
+        let former_type = self.conversion.as_ref().map(|conversion| conversion.before.type_name.clone());
         let from = Some(self.from.clone()).filter(|from| *from != self.to || former_type.is_none());
         ChangeCause::Moved { from, former_type }
     }

@@ -210,9 +210,9 @@ impl Batch {
         StepInput {
             cause: Cause::new(because.as_deref(), &attributes, generation, step.replaces).approved(approval),
             approved_object: approval.and_then(|approval| approval.new_object.clone()),
-            namespace: Arc::clone(&self.adoption.config.namespace),
+            namespace: self.adoption.config.namespace.clone(),
             step: step.clone(),
-            type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),
+            type_name: change.map(|change| change.type_name.clone()).unwrap_or_default(),
             order: change.and_then(|change| change.order),
             instance,
             stored: known.records.get(&step.address).cloned(),

@@ -72,7 +72,7 @@ fn pending_copy(task: &StepTask, target: &DataRef) -> PublishedCopy {
     PublishedCopy {
         target: target.clone(),
         uid: "".into(),
-        owner: instance.map_or_else(|| "".into(), |instance| Arc::clone(&instance.uid)),
+        owner: instance.map_or_else(|| "".into(), |instance| instance.uid.clone()),
         service_account: instance.map_or_else(|| "".into(), |instance| Arc::clone(&instance.service_account)),
         data: Value::Null,
     }
@@ -90,7 +90,7 @@ async fn write_all(task: &StepTask, record: &mut Record, desired: &[(DataRef, St
             None => publisher.remove(copy_target).await.map(|()| None),
             Some((_, texts)) => {
                 let after = PublishedCopy {
-                    owner: Arc::clone(&record.uid),
+                    owner: record.uid.clone(),
                     service_account: Arc::clone(&context.service_account),
                     data: publish::to_recorded(texts),
                     ..copy.clone()

@@ -7,12 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use api::{ApprovalState, ChangeDigest, PlanStatus};
 use engine::plan::approval::{Approvals, ApprovedChange, Approver, Offer, OfferState};
-use model::RequiredApprovals;
+use model::{RequiredApprovals, Uid};
 
 /// A version of a Plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanId {
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The resourceVersion. A status is written only to the version that it was computed from: another replica may have
     /// written one since.
     pub version: Arc<str>,
@@ -46,7 +46,7 @@ impl ApprovalPlan {
     }
 
     pub fn approver(&self) -> Approver {
-        Approver { plan: Arc::clone(&self.id.uid), user: self.decided_by.as_deref().map(Arc::from) }
+        Approver { plan: self.id.uid.clone(), user: self.decided_by.as_deref().map(Arc::from) }
     }
 
     /// Whether changes with its digest have been due.

@@ -28,8 +28,8 @@ impl Index {
             return self.apply_proposed(proposed);
         };
         let known = &entry.instance;
-        proposed.uid = Arc::clone(&known.uid);
-        proposed.record_annotation = Arc::clone(&known.record_annotation);
+        proposed.uid = known.uid.clone();
+        proposed.record_annotation = known.record_annotation.clone();
         proposed.has_finalizer = known.has_finalizer;
         proposed.deleting = known.deleting;
         for (request, known) in [

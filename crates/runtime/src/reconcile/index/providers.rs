@@ -11,7 +11,9 @@ use engine::load::{
     BUILT_IN, Config, ConfigurationError, Expansion, Family, Instance, InstanceScope, ProviderBinding, ProviderConfig,
     ProviderSpec, RepetitionResult, provider_config_name,
 };
-use model::{Address, Diagnostic, InstanceKey, ProviderUse, ReadResult, Reason, Value, Version, errors, in_family};
+use model::{
+    Address, Diagnostic, InstanceKey, ProviderUse, ReadResult, Reason, Uid, Value, Version, errors, in_family,
+};
 
 /// The results of data sources.
 pub type Readings = BTreeMap<Address, Arc<ReadResult>>;
@@ -44,7 +46,7 @@ impl ObservedProviderConfig {
 /// The metadata and the status of a `ProviderConfig`.
 #[derive(Clone, Debug)]
 pub struct ProviderConfigMeta {
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The resource version.
     pub version: Version,
     pub generation: i64,

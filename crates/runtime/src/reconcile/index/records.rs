@@ -11,7 +11,7 @@ use super::{Event, Index, Overlay};
 use crate::execute::Written;
 use crate::reconcile::time::Time;
 use engine::plan::{ObjectBlock, ProviderConfigId, identity_hash};
-use model::{Address, InstanceKey, Record, Recorded, RecordedObject, Step, Stored, Version, in_family};
+use model::{Address, InstanceKey, Record, Recorded, RecordedObject, Step, Stored, Uid, Version, in_family};
 
 /// What the index knows of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -443,7 +443,7 @@ impl Index {
 
     /// The UID of the Resource that has the finalizer and the annotation because of a record. It can be newer than the
     /// record, which it then has adopted.
-    fn marked_for(&self, address: &Address) -> Option<Arc<str>> {
+    fn marked_for(&self, address: &Address) -> Option<Uid> {
         let adopter = self.instance(&address.name).filter(|instance| instance.is_marked());
         let uid = adopter.map(|instance| instance.uid.clone());
         uid.or_else(|| Some(self.records.get(address)?.record.uid.clone()))

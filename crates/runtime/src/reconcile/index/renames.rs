@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Index;
 use super::links::Links;
 use engine::load::Instance;
-use model::suggest::is_similar;
+use model::{Uid, suggest::is_similar};
 
 type Names = BTreeSet<Arc<str>>;
 
@@ -41,7 +41,7 @@ impl Index {
     }
 
     /// The UIDs of the Resources of which this name is a former one.
-    pub fn claimants(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+    pub fn claimants(&self, name: &str) -> impl Iterator<Item = &Uid> + use<'_> {
         let entries = self.renames.claims.sources(name).filter_map(|claimant| self.entries.get(claimant));
         entries.map(|entry| &entry.instance.uid)
     }

@@ -5,7 +5,7 @@ use super::*;
 use crate::execute::Written;
 use crate::reconcile::time::Time;
 use engine::load::{MovedFrom, Reference};
-use model::{Holder, Intent, Operation, Path, PlannedObject, Record, RecordedObject, Step};
+use model::{Holder, Intent, Operation, Path, PlannedObject, Record, RecordedObject, Step, Uid};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
     let references = references.iter().map(|target| Reference {
@@ -46,7 +46,7 @@ fn marked(mut instance: Instance) -> Instance {
 }
 
 fn record(name: &str, version: u64, used: &[&str]) -> Stored {
-    let uid: Arc<str> = format!("uid-of-{name}").into();
+    let uid: Uid = format!("uid-of-{name}").into();
     let mut record = Record::empty("shop".into(), Address::single(name), uid, "terraform_data".into());
     record.current = Some(Arc::new(RecordedObject {
         dependencies: used.iter().map(|name| Address::single(*name)).collect(),

@@ -8,14 +8,14 @@ use super::ResourceView;
 use super::marks::{Marks, ResourceMeta};
 use crate::execute::Loss;
 use crate::store::secrets::{Family, RequestError, RetryPolicy, Secrets};
-use model::{Address, InstanceKey, Version};
+use model::{Address, InstanceKey, Namespace, Uid, Version};
 
 /// The maximum number of attempts to write an index. Only one controller leads in a namespace, so a single conflict is
 /// rare.
 const ATTEMPTS: usize = 5;
 
 /// Namespace and name of a Resource.
-pub type Name = (Arc<str>, Arc<str>);
+pub type Name = (Namespace, Arc<str>);
 
 /// The number of Resources below which those that are not used are not looked for.
 const SWEEP_FROM: usize = 256;
@@ -32,7 +32,7 @@ struct Known {
 }
 
 impl FamilyIndexes {
-    pub fn of(&self, namespace: &Arc<str>, name: &Arc<str>) -> Arc<FamilyIndex> {
+    pub fn of(&self, namespace: &Namespace, name: &Arc<str>) -> Arc<FamilyIndex> {
         let name = (namespace.clone(), name.clone());
         self.known().all.entry(name).or_insert_with_key(|name| Arc::new(FamilyIndex::new(name.clone()))).clone()
     }
@@ -50,7 +50,7 @@ impl FamilyIndexes {
     }
 
     /// Forgets what is known about the Resources of a namespace.
-    pub fn forget(&self, namespace: &Arc<str>) {
+    pub fn forget(&self, namespace: &Namespace) {
         let mut known = self.known();
         let from: Name = (namespace.clone(), "".into());
         let names: Vec<Name> =
@@ -99,7 +99,7 @@ struct FamilyState {
     /// The index, after it has been read or written.
     index: Option<StoredIndex>,
     /// The UID of the Resource that this process has marked. The watch may not show it yet.
-    marked: Option<Arc<str>>,
+    marked: Option<Uid>,
 }
 
 /// The index on the API server.
@@ -203,7 +203,7 @@ impl FamilyGuard<'_> {
         self.state.marked.as_deref() == Some(uid)
     }
 
-    pub fn set_marked(&mut self, uid: Option<Arc<str>>) {
+    pub fn set_marked(&mut self, uid: Option<Uid>) {
         self.state.marked = uid;
     }
 
@@ -213,7 +213,7 @@ impl FamilyGuard<'_> {
     async fn is_last(
         &mut self,
         address: &Address,
-        uid: &Arc<str>,
+        uid: &Uid,
         siblings: &Siblings,
         completes: bool,
     ) -> Result<bool, RequestError> {
@@ -232,7 +232,7 @@ impl FamilyGuard<'_> {
     async fn is_last_indexed(
         &mut self,
         address: &Address,
-        uid: &Arc<str>,
+        uid: &Uid,
         siblings: &Siblings,
         completes: bool,
     ) -> Result<bool, RequestError> {
@@ -277,7 +277,7 @@ impl FamilyGuard<'_> {
     pub async fn loss(
         &mut self,
         address: &Address,
-        uid: &Arc<str>,
+        uid: &Uid,
         siblings: &Siblings,
     ) -> Result<Option<Loss>, RequestError> {
         if !self.is_in_family(address, siblings) {
@@ -312,7 +312,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Adds an instance with a record to the index. Returns whether the index is complete.
-    pub async fn add(&mut self, address: &Address, uid: &Arc<str>, siblings: &Siblings) -> Result<bool, RequestError> {
+    pub async fn add(&mut self, address: &Address, uid: &Uid, siblings: &Siblings) -> Result<bool, RequestError> {
         self.state.has_record(address);
         if !self.is_in_family(address, siblings) {
             return Ok(true);
@@ -323,7 +323,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Removes an instance from the index, before its record is removed. The marks stay.
-    pub async fn remove(&mut self, address: &Address, uid: &Arc<str>, siblings: &Siblings) -> Result<(), RequestError> {
+    pub async fn remove(&mut self, address: &Address, uid: &Uid, siblings: &Siblings) -> Result<(), RequestError> {
         if self.is_in_family(address, siblings) {
             self.pending.insert(address.clone(), false);
             self.update(uid, siblings, false, None).await?;
@@ -339,7 +339,7 @@ impl FamilyGuard<'_> {
     pub async fn release(
         &mut self,
         address: &Address,
-        uid: &Arc<str>,
+        uid: &Uid,
         siblings: &Siblings,
         completes: bool,
     ) -> Result<(), RequestError> {
@@ -360,7 +360,7 @@ impl FamilyGuard<'_> {
     /// The record may still have the UID of an earlier Resource with the same name. The marks are those of the present
     /// one, and that record, or another one that is removed with it, is what they are for. Returns the UID of the present
     /// Resource.
-    async fn remove_marks(&mut self, uid: &Arc<str>) -> Result<Arc<str>, RequestError> {
+    async fn remove_marks(&mut self, uid: &Uid) -> Result<Uid, RequestError> {
         let Access { marks, view, policy, .. } = self.access;
         let (namespace, name) = &self.family.name;
         // The view may lack marks that were added a moment ago.
@@ -388,7 +388,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Deletes the index of a Resource without instances.
-    pub async fn clear(&mut self, uid: &Arc<str>) -> Result<(), RequestError> {
+    pub async fn clear(&mut self, uid: &Uid) -> Result<(), RequestError> {
         let before = self.index().await?;
         if before.version.is_some() {
             self.write(StoredIndex { instances: BTreeSet::new(), ..before }, uid).await?;
@@ -403,7 +403,7 @@ impl FamilyGuard<'_> {
     /// anymore.
     async fn update(
         &mut self,
-        uid: &Arc<str>,
+        uid: &Uid,
         siblings: &Siblings,
         completes: bool,
         released: Option<&Address>,
@@ -427,7 +427,7 @@ impl FamilyGuard<'_> {
 
     /// Applies all pending changes to the index in at most one write, and replaces an index that was lost. If that
     /// fails, each waiting task tries its own change; after a conflict, the next attempt reads the index again.
-    async fn try_update(&mut self, uid: &Arc<str>, siblings: &Siblings, completes: bool) -> Result<(), RequestError> {
+    async fn try_update(&mut self, uid: &Uid, siblings: &Siblings, completes: bool) -> Result<(), RequestError> {
         let single = Address::single(self.family.name.1.clone());
         let mut pending = std::mem::take(&mut self.pending);
         let recorded = self.recorded(siblings);
@@ -477,7 +477,7 @@ impl FamilyGuard<'_> {
     /// Whether the index is missing although it existed. It is written before the marks and removed after them, and an
     /// object without siblings has none. The annotation alone is proof: a user can have removed the finalizer. The server
     /// decides, because annotation and record in the view may be out of date.
-    async fn is_lost(&self, index: &StoredIndex, uid: &Arc<str>, siblings: &Siblings) -> Result<bool, RequestError> {
+    async fn is_lost(&self, index: &StoredIndex, uid: &Uid, siblings: &Siblings) -> Result<bool, RequestError> {
         if index.version.is_some() || !(siblings.annotated || self.marked(uid)) || !self.is_annotated(uid).await? {
             return Ok(false);
         }
@@ -487,7 +487,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Whether the Resource has our annotation on the server.
-    async fn is_annotated(&self, uid: &Arc<str>) -> Result<bool, RequestError> {
+    async fn is_annotated(&self, uid: &Uid) -> Result<bool, RequestError> {
         let (namespace, name) = &self.family.name;
         let meta = self.access.marks.read(namespace, name, self.access.policy).await?;
         Ok(meta.is_some_and(|meta| meta.is_annotated() && meta.uid == *uid))
@@ -507,7 +507,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Replaces the stored version of the index; deletes an index without instances.
-    async fn write(&self, index: StoredIndex, uid: &Arc<str>) -> Result<StoredIndex, RequestError> {
+    async fn write(&self, index: StoredIndex, uid: &Uid) -> Result<StoredIndex, RequestError> {
         let Access { secrets, policy, .. } = self.access;
         let (namespace, name) = &self.family.name;
         let StoredIndex { instances, rebuilt, version: base } = index;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::store::secrets::{ApiCaller, RequestError, RetryPolicy};
 use api::Head;
+use model::Uid;
 
 /// The finalizer of a Resource that has a record.
 pub const FINALIZER: &str = "purlin.dev/destroy";
@@ -34,13 +35,13 @@ const ATTEMPTS: usize = 8;
 /// annotation, the empty map must stay, or every first patch fails its test and costs two more requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMeta {
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// All finalizers in order; `None` if the field is absent.
     pub finalizers: Option<Vec<Arc<str>>>,
     /// Whether the annotations exist, even if empty.
     pub has_annotations: bool,
     /// The value of the annotation `purlin.dev/record`.
-    pub record: Option<Arc<str>>,
+    pub record: Option<Uid>,
     pub deleting: bool,
 }
 
@@ -63,10 +64,10 @@ impl ResourceMeta {
     pub fn of(meta: &ObjectMeta, mut share: impl FnMut(&str) -> Arc<str>) -> Self {
         let annotations = meta.annotations.as_ref();
         Self {
-            uid: share(meta.uid.as_deref().unwrap_or_default()),
+            uid: share(meta.uid.as_deref().unwrap_or_default()).into(),
             finalizers: meta.finalizers.as_ref().map(|names| names.iter().map(|name| share(name)).collect()),
             has_annotations: annotations.is_some(),
-            record: annotations.and_then(|map| map.get(RECORD_ANNOTATION)).map(|uid| share(uid)),
+            record: annotations.and_then(|map| map.get(RECORD_ANNOTATION)).map(|uid| share(uid).into()),
             deleting: meta.deletion_timestamp.is_some(),
         }
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::store::{Interner, UnreadableRecord, codec};
-use model::{Address, Record, Stored, Version, bucket};
+use model::{Address, Namespace, Record, Stored, Uid, Version, bucket};
 
 pub const SECRET_TYPE: &str = "purlin.dev/record.v1";
 
@@ -63,9 +63,9 @@ pub const LARGEST: usize = 900 * 1024;
 /// record has lost it, and must not be created again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
-    pub namespace: Arc<str>,
+    pub namespace: Namespace,
     pub name: Arc<str>,
-    pub uid: Arc<str>,
+    pub uid: Uid,
     pub instances: BTreeSet<Address>,
     /// The index replaces one that was lost, so an instance that it lacks may have had a record.
     pub rebuilt: bool,
@@ -116,7 +116,7 @@ pub enum SecretContent {
 #[derive(Serialize, Deserialize)]
 struct FamilyDocument {
     format: u32,
-    uid: Arc<str>,
+    uid: Uid,
     name: Arc<str>,
     instances: BTreeSet<Address>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -294,7 +294,7 @@ pub fn decode(secret: &Secret, strings: &mut Interner) -> Result<SecretContent, 
     let bytes = data(secret, FAMILY_KEY).ok_or_else(|| unreadable(format!("the Secret `{name}` holds no record")))?;
     let text = read_family(bytes).map_err(unreadable)?;
     let FamilyDocument { uid, name, instances, rebuilt, .. } = text;
-    let (namespace, version) = (strings.share(&namespace), Some(version));
+    let (namespace, version) = (strings.share(&namespace).into(), Some(version));
     Ok(SecretContent::Family(Family { namespace, name, uid, instances, rebuilt, version }))
 }
 

@@ -28,7 +28,7 @@ pub fn record(path: &Path, failures: &BTreeMap<Address, LastFailure>) -> rusqlit
         let mut insert = transaction.prepare("INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
         for (address, failure) in failures {
             let LastFailure { at, type_name, operation, reason, message } = failure;
-            insert.execute(params![address.to_string(), at.as_second(), type_name, operation, reason, message])?;
+            insert.execute(params![address.to_string(), at.as_second(), &**type_name, operation, reason, message])?;
         }
     }
     transaction.commit()
