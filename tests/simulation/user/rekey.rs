@@ -94,13 +94,16 @@ pub(super) fn resize(spec: &mut Value, size: u64) {
 
 /// Removes the entries of `spec.moved` whose object has not come to where they say. Fulfilled ones may stay.
 pub(super) fn forget_open_moves(kubectl: &dyn Kubectl, name: &str, spec: &mut Value) {
-    let records = kubectl.records(name);
+    let (records, desired) = (kubectl.records(name), keys(spec));
     let has_come = |entry: &Value| {
         let from = entry["from"].as_str().and_then(|from| from.parse::<Address>().ok());
         let to = entry["to"].as_str().and_then(|to| format!("{name}{to}").parse::<Address>().ok());
         from.is_some_and(|from| {
             let mut came = records.iter().filter(|record| record.moved_from.contains(&from));
-            came.any(|record| to.as_ref().is_none_or(|to| record.address == *to || record.moved_from.contains(to)))
+            came.any(|record| match &to {
+                Some(to) => record.address == *to || record.moved_from.contains(to),
+                None => desired.contains(&record.address.key),
+            })
         })
     };
     let entries = spec["moved"].as_array().cloned().unwrap_or_default();
