@@ -38,6 +38,19 @@ pub enum Assignment {
 }
 
 impl Variables {
+    /// The same without values of these variables on the command line.
+    #[must_use]
+    pub fn without(mut self, names: &[Arc<str>]) -> Self {
+        self.0.retain(|assignment| match assignment {
+            Assignment::Value(text) => {
+                let name = text.split_once('=').map_or("", |(name, _)| name.trim());
+                !names.iter().any(|other| **other == *name)
+            }
+            Assignment::File(_) => true,
+        });
+        self
+    }
+
     /// The same in another working directory.
     ///
     /// # Errors
@@ -160,14 +173,16 @@ pub fn read(directory: &Path, files: &Files, paths: &SourcePaths) -> Read {
     Read { module: Some(module), problems }
 }
 
-/// The digest of all files of a configuration, and of the values of its variables.
+/// The digest of all files of a configuration, and of the values of its variables that are kept.
 fn digest(tree: &Tree, variables: &BTreeMap<String, Input>) -> [u8; 32] {
     let mut digest = Sha256::new();
     for part in tree.sources.iter().flat_map(|file| [file.name(), file.text()]) {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     }
-    digest.update(format!("{variables:?}"));
+    let declared = &tree.root().variables;
+    let kept = variables.iter().filter(|(name, _)| declared.get(name.as_str()).is_none_or(|own| !own.ephemeral));
+    digest.update(format!("{:?}", kept.collect::<Vec<_>>()));
     digest.finalize().into()
 }
 

@@ -19,9 +19,9 @@ use super::failure::Failure;
 use super::inputs::{Inputs, PlanParameters, PlanResult};
 use super::options::{Files, Planning};
 use super::root_module::Variables;
-use engine::load::{Expansion, InstanceKeys};
-use model::Address;
+use engine::load::{Expansion, InstanceKeys, Program};
 use model::text::hex;
+use model::{Address, errors, has_errors};
 use process::private_file;
 use runtime::execute::{Engine, Limits};
 use runtime::pipeline;
@@ -70,6 +70,8 @@ impl SavedPlan {
         if planned.is_terraform && !planned.destroys {
             planned.plan.forget_configurations();
         }
+        let program = inputs.config.program.as_deref();
+        let ephemeral = program.map(Program::ephemeral_variables).unwrap_or_default();
         let before = &inputs.config.families;
         let families = planned.config.families.iter();
         let families = families.filter(|(name, _)| before.get(*name).is_some_and(|family| family.is_pending()));
@@ -87,7 +89,7 @@ impl SavedPlan {
             targets: planning.targets.clone(),
             replace: planning.replace.clone(),
             is_refreshed: planning.refresh != RefreshChoice::None,
-            variables: files.variables.absolute()?,
+            variables: files.variables.absolute()?.without(&ephemeral),
             plan_time: files.plan_time,
             planned,
         })
@@ -201,6 +203,12 @@ impl SavedPlan {
         let planning = Planning { targets, replace, refresh_only: planned.refresh_only, refresh, limits };
         let purpose = PlanParameters { seed: Some(planned.seed), ..PlanParameters::default() };
         let again = inputs.plan(engine, &planning, purpose).await?;
+        // What is missing now, such as the value of an ephemeral variable, is the reason of the differences.
+        let error = errors(&again.diagnostics).next().filter(|_| !has_errors(&planned.diagnostics));
+        if let Some(error) = error {
+            let hint = error.hint.clone().unwrap_or_else(|| "plan again with `purlin plan --out`".to_owned());
+            return Err(Failure::hinted(error.to_string(), hint));
+        }
         let differs = again.plan.changes().zip(planned.plan.changes()).find(|(now, saved)| now != saved);
         let other = differs.map(|(now, _)| &now.address);
         match (other, again.plan.changes().count() == planned.plan.changes().count()) {

@@ -130,6 +130,9 @@ impl Providers {
             uses.find(|used| used.name == recorded.name && used.provider.source == recorded.provider.source).cloned()
         });
         let used = current.unwrap_or_else(|| recorded.clone());
+        if used.is_incomplete() {
+            return Err(incomplete(&used));
+        }
         let provider = self.current(&used.provider);
         if *provider == *used.provider {
             return Ok(used);
@@ -291,6 +294,18 @@ impl SearchCreated for Providers {
     ) -> Result<SearchResult, DriverError> {
         let searched = (request, import);
         read_only_call!(self, context, mask_values(Some(&request.config), None), search_created(searched))
+    }
+}
+
+fn incomplete(used: &ProviderUse) -> DriverError {
+    DriverError {
+        kind: ErrorKind::Unavailable,
+        message: format!(
+            "the provider configuration `{}` has ephemeral values, which are not recorded and not known now",
+            used.name
+        ),
+        path: None,
+        hint: Some("keep its block, and what its values come from, until its objects are destroyed".to_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::encoding::is_default;
 use super::number::quantity;
-use super::{Path, Segment, Value, shared};
+use super::{Path, Value, shared};
 
 /// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -110,6 +110,9 @@ pub struct ProviderUse {
     /// credentials.
     #[serde(rename = "c")]
     pub configuration: Value,
+    /// Whether the configuration has ephemeral values.
+    #[serde(rename = "e", default, skip_serializing_if = "is_default")]
+    has_ephemeral: bool,
     /// The configuration with its ephemeral values, if it has any. It is known in this run only, and another one in each run is
     /// the same configuration.
     #[serde(skip)]
@@ -129,7 +132,7 @@ impl ProviderUse {
         hasher.update([0]);
         hasher.update(configuration.to_json().to_string());
         let digest: String = hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name, provider, configuration, whole: None, digest: digest.into(), runner: None }
+        Self { name, provider, configuration, has_ephemeral: false, whole: None, digest: digest.into(), runner: None }
     }
 
     /// A configuration of which these attributes are ephemeral: they are used, and not recorded.
@@ -137,8 +140,14 @@ impl ProviderUse {
         if ephemeral.is_empty() {
             return Self::new(name, provider, whole);
         }
-        let recorded = ephemeral.iter().fold(whole.clone(), |value, path| without(&value, &path.0));
-        Self { whole: Some(Arc::new(whole)), ..Self::new(name, provider, recorded) }
+        let recorded = whole.without(ephemeral);
+        Self { has_ephemeral: true, whole: Some(Arc::new(whole)), ..Self::new(name, provider, recorded) }
+    }
+
+    /// Whether it is a recorded configuration whose ephemeral values are not known. The provider must not get it: without
+    /// credentials, it may say that an object is gone.
+    pub fn is_incomplete(&self) -> bool {
+        self.has_ephemeral && self.whole.is_none()
     }
 
     /// The configuration that the provider gets.
@@ -162,25 +171,6 @@ impl ProviderUse {
     #[must_use]
     pub fn with_runner(self, runner: Option<Arc<PodRunner>>) -> Self {
         Self { runner, ..self }
-    }
-}
-
-/// A value with null in place of what is at a path.
-fn without(value: &Value, path: &[Segment]) -> Value {
-    match (value, path) {
-        (_, []) => Value::Null,
-        (Value::Sensitive(inner), _) => without(inner, path).into_sensitive(),
-        (Value::Map(entries), [Segment::Name(name), rest @ ..]) => {
-            let entries = entries
-                .iter()
-                .map(|(key, item)| (Arc::clone(key), if key == name { without(item, rest) } else { item.clone() }));
-            Value::map(entries)
-        }
-        (Value::List(items), [Segment::Index(index), rest @ ..]) => {
-            let items = items.iter().enumerate();
-            Value::list(items.map(|(at, item)| if at == *index { without(item, rest) } else { item.clone() }))
-        }
-        _ => value.clone(),
     }
 }
 

@@ -125,6 +125,12 @@ impl Value {
         }
     }
 
+    /// The value with null in place of what is at these paths.
+    #[must_use]
+    pub fn without(&self, paths: &[Path]) -> Self {
+        paths.iter().fold(self.clone(), |value, path| without(&value, &path.0))
+    }
+
     /// Returns the value at a path, or `None` if the path does not exist. A value inside of `Unknown` is `Unknown`, and
     /// a value inside of `Sensitive` is sensitive.
     pub fn at(&self, path: &Path) -> Option<Self> {
@@ -313,5 +319,24 @@ impl From<bool> for Value {
 impl From<i64> for Value {
     fn from(int: i64) -> Self {
         Self::Number(Number::Int(int))
+    }
+}
+
+/// A value with null in place of what is at a path.
+fn without(value: &Value, path: &[Segment]) -> Value {
+    match (value, path) {
+        (_, []) => Value::Null,
+        (Value::Sensitive(inner), _) => without(inner, path).into_sensitive(),
+        (Value::Map(entries), [Segment::Name(name), rest @ ..]) => {
+            let entries = entries
+                .iter()
+                .map(|(key, item)| (Arc::clone(key), if key == name { without(item, rest) } else { item.clone() }));
+            Value::map(entries)
+        }
+        (Value::List(items), [Segment::Index(index), rest @ ..]) => {
+            let items = items.iter().enumerate();
+            Value::list(items.map(|(at, item)| if at == *index { without(item, rest) } else { item.clone() }))
+        }
+        _ => value.clone(),
     }
 }

@@ -138,7 +138,7 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let builder = Builder { shared, blocks: &blocks, imports, checked, provisioned };
     let mut resources =
         ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
-    let mut used = BTreeSet::new();
+    let mut used: BTreeSet<ProviderAddress> = evaluation.written_providers().into_iter().collect();
     for ((module, call), block) in &blocks.calls {
         if depends(block) {
             resources.families.push(Arc::new(builder.family(block, Repeated::Call(module.clone(), call.clone()))));
@@ -325,6 +325,7 @@ impl Builder<'_> {
             prevent_destroy: lifecycle.prevent_destroy,
             ignore_changes: ignored(&lifecycle.ignore_changes),
             ignores_write_only: true,
+            ephemeral: value::ephemeral_paths(&object.config).into(),
             postconditions: conditions.into_iter().collect(),
             triggers: triggers.into(),
             moved_from: Arc::clone(moved),

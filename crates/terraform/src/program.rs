@@ -173,6 +173,11 @@ impl Program for Terraform {
         problem::diagnostics(&state.evaluation.general_problems(), &self.0.tree.sources, &self.0.origin.directory)
     }
 
+    fn ephemeral_variables(&self) -> Vec<Arc<str>> {
+        let variables = self.0.tree.root().variables.iter().filter(|(_, variable)| variable.ephemeral);
+        variables.map(|(name, _)| name.clone()).collect()
+    }
+
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {
         let mut state = self.0.lock();
         state.observe_all(scope);

@@ -82,9 +82,13 @@ impl Body {
         address::address(&self.instance)
     }
 
-    fn failure(&self, state: &State) -> Diagnostics {
+    /// Why the object has no configuration. `is_run`: while steps run, when problems of no object are not reported any more.
+    fn failure(&self, state: &State, is_run: bool) -> Diagnostics {
         let address = self.own();
-        let problems = state.evaluation.problems_of(&self.instance);
+        let mut problems = state.evaluation.problems_of(&self.instance);
+        if problems.errors.is_empty() && is_run {
+            problems = state.evaluation.ephemeral_problems();
+        }
         match problems.errors.is_empty() {
             true => vec![problem::consequence(&address, self.place.clone())],
             false => problem::of_resource(&problems, &self.shared, &address),
@@ -106,7 +110,7 @@ impl Foreign for Body {
         }
         match found {
             Some(object) if !object.failed => Ok(value::to_config(&object.config)),
-            _ => Err(self.failure(&state)),
+            _ => Err(self.failure(&state, scope.is_final())),
         }
     }
 }

@@ -119,7 +119,9 @@ async fn apply_saved(
     console: Console,
 ) -> anyhow::Result<Exit> {
     let saved = SavedPlan::read(path)?;
-    let files = saved.files(target.cluster.kubeconfig, target.files.plugin_dirs);
+    let mut files = saved.files(target.cluster.kubeconfig, target.files.plugin_dirs);
+    // The plan does not have the values of ephemeral variables.
+    files.variables.0.extend(target.files.variables.given.0);
     let session = local::open_for_saved_plan(&files, limits, console, |inputs| saved.check(inputs)).await?;
     let planned = saved.restore(&session.engine, &session.inputs).await?;
     if planned.config.program.is_none() || planned.destroys {

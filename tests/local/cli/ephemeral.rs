@@ -139,6 +139,104 @@ fn another_value_in_the_next_run_is_no_change() {
     assert!(destroyed.contains(&"configured with TOKEN".to_owned()), "{destroyed:?}");
 }
 
+/// The token of a session is not recorded, so a provider that it configures gets a new one to destroy what is no longer written.
+/// Without one, it may say that the object is gone.
+#[test]
+fn what_a_session_configures_is_destroyed_with_a_session() {
+    let configured = |token: &str, rest: &str| {
+        format!(
+            r#"
+variable "user" {{ default = "ann" }}
+ephemeral "cloud_session" "main" {{ user = var.user }}
+provider "cloud" {{
+  alias = "inside"
+  token = {token}
+}}
+{rest}
+"#
+        )
+    };
+    let network =
+        "resource \"cloud_network\" \"n\" {\n  provider = cloud.inside\n  name = \"n\"\n  cidr = \"10.0.0.0/16\"\n}\n";
+    let by_session = "ephemeral.cloud_session.main.token";
+    let bench = Bench::new(&configured(by_session, network));
+    bench.sessions(&["apply", "--yes"]);
+    let locked = bench.run(&["destroy", "--yes", "--var", "user=locked"]);
+    assert_eq!(locked.code, Some(1), "{locked:?}");
+    assert!(locked.stderr.contains("ephemeral values, which are not recorded"), "{locked:?}");
+    bench.write("");
+    let gone = bench.run(&["apply", "--yes"]);
+    assert!(gone.code == Some(1) && gone.stderr.contains("keep its block"), "{gone:?}");
+    bench.write(&configured(by_session, ""));
+    let destroyed = simple(&bench.sessions(&["apply", "--yes"]));
+    assert!(destroyed.contains(&"configured with TOKEN".to_owned()), "{destroyed:?}");
+    assert!(std::fs::read_dir(bench.sandbox.path("tf/objects/cloud_network")).unwrap().next().is_none());
+
+    // The default configuration, whose last object is removed, is no other one.
+    let default = "provider \"cloud\" {\n  token = \"plain\"\n}\n";
+    let bench = Bench::new("");
+    let write = |rest: &str| {
+        let required = PROVIDERS.split("provider \"cloud\"").next().unwrap();
+        bench.sandbox.write("tf/main.tf", &format!("{required}{default}{rest}"));
+    };
+    write(&network.replace("  provider = cloud.inside\n", ""));
+    bench.sessions(&["apply", "--yes"]);
+    write("");
+    assert_eq!(bench.sessions(&["apply", "--yes"]), ["configured with plain"]);
+}
+
+/// A command with a token prints it. What is recorded of an operation that was cut off has none.
+#[test]
+fn no_output_and_no_label_shows_an_ephemeral_value() {
+    let session = "ephemeral \"cloud_session\" \"main\" {\n  user = \"ann\"\n}\n";
+    let command = "echo ${ephemeral.cloud_session.main.token}; exit 1";
+    let bench = Bench::new(&format!(
+        "{session}resource \"terraform_data\" \"a\" {{\n  provisioner \"local-exec\" {{\n    command = \"{command}\"\n  }}\n}}\n"
+    ));
+    let failed = bench.run(&["apply", "--yes"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let shown = format!("{}{}", failed.stdout, failed.stderr);
+    assert!(!shown.contains("token-") && shown.contains("the output is not shown"), "{shown}");
+    let server = "resource \"cloud_server\" \"a\" {\n  name = \"a\"\n  image = \"i\"\n  dynamic \"volume\" {\n    for_each = [1]\n    \
+                  labels = [ephemeral.cloud_session.main.token]\n    content {\n      gigabytes = 1\n    }\n  }\n}\n";
+    let bench = Bench::new(&format!("{session}{server}"));
+    assert!(bench.run(&["plan"]).one_error().contains("Invalid dynamic block label"));
+}
+
+/// The value of an ephemeral variable is given again when a saved plan is applied.
+#[test]
+fn a_saved_plan_has_no_ephemeral_variable() {
+    let server = "resource \"cloud_server\" \"a\" {\n  name = \"a\"\n  image = \"i\"\n  token = var.secret\n  token_version = 1\n}\n";
+    let bench = Bench::new(&format!("variable \"secret\" {{\n  ephemeral = true\n}}\n{server}"));
+    bench.sessions(&["plan", "--out", "saved", "--var", "secret=token-of-eve"]);
+    let missing = bench.run(&["apply", "saved"]);
+    assert!(missing.code == Some(1) && missing.stderr.contains("No value for required variable"), "{missing:?}");
+    assert_eq!(bench.sessions(&["apply", "saved", "--var", "secret=token-of-eve"]), ["cloud_server has token-of-eve"]);
+}
+
+/// What fails to open in the run is reported with the object that needs it.
+#[test]
+fn a_session_that_fails_to_open_in_the_run_says_why() {
+    let bench = Bench::new(
+        r#"
+resource "cloud_network" "n" {
+  name = "n"
+  cidr = "10.0.0.0/16"
+}
+ephemeral "cloud_session" "late" { user = cloud_network.n.version > 0 ? "locked" : "x" }
+resource "cloud_server" "a" {
+  name          = "a"
+  image         = "i"
+  token         = ephemeral.cloud_session.late.token
+  token_version = 1
+}
+"#,
+    );
+    let ran = bench.run(&["apply", "--yes"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("the account of locked is locked"), "{ran:?}");
+    assert!(!bench.sandbox.path("tf/objects/cloud_server").exists());
+}
+
 /// While it is used, the session is renewed.
 #[test]
 fn an_ephemeral_resource_is_renewed_while_it_is_open() {

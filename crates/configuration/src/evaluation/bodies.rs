@@ -125,6 +125,11 @@ impl Scope<'_> {
         let Some(collection) = self.own(&dynamic.for_each, outcome)? else { return Ok(None) };
         let mut marks = Marks::NONE;
         let collection = collection.unmarked(&mut marks);
+        if marks.contains(&Mark::Ephemeral) && !keeps_ephemeral {
+            let detail = "The collection is ephemeral, and the blocks are kept.";
+            self.problem("Invalid dynamic for_each value", detail, &dynamic.for_each, outcome);
+            return Ok(None);
+        }
         let Some(items) = self.items(&collection, dynamic, outcome) else {
             // The content is evaluated with unknown values, for what is wrong in it and for what it uses.
             let iterator = iterator(Value::DYNAMIC, Value::DYNAMIC);
@@ -142,7 +147,12 @@ impl Scope<'_> {
             let scope = self.with_iterator(&dynamic.iterator, iterator);
             let label = match &dynamic.label {
                 Some(expr) => {
-                    scope.converted(expr, &Type::String, "a label", outcome)?.as_str().unwrap_or_default().into()
+                    let label = scope.converted(expr, &Type::String, "a label", outcome)?;
+                    if label.contains_mark(&Mark::Ephemeral) || label.contains_mark(&Mark::Sensitive) {
+                        let detail = "A label is shown and kept, so it cannot be sensitive or ephemeral.";
+                        self.problem("Invalid dynamic block label", detail, expr, outcome);
+                    }
+                    label.as_str().unwrap_or_default().into()
                 }
                 None => Arc::default(),
             };

@@ -263,6 +263,26 @@ impl Evaluation {
         self.module(module).module.providers.get(&address.local).map(|block| block.range)
     }
 
+    /// The provider configurations that modules write, also those that no object uses any more.
+    pub fn written_providers(&self) -> Vec<ProviderAddress> {
+        let mut written = Vec::new();
+        for id in self.reachable() {
+            let instance = self.module(id);
+            for local in instance.module.providers.keys() {
+                let source = instance.module.provider_source(&local.name);
+                self.demand(&Item::Provider(id, source.clone(), local.clone()));
+                written.push((instance.path.clone(), source, local.clone()));
+            }
+        }
+        let known = self.providers.borrow();
+        let is_written = |address: &&ProviderAddress| {
+            written.iter().any(|(module, source, local)| {
+                (&address.module, &address.source, &address.local) == (module, source, local)
+            })
+        };
+        known.keys().filter(is_written).cloned().collect()
+    }
+
     /// The blocks and calls of all module instances that are known.
     pub fn blocks(&self) -> Vec<KnownBlock> {
         self.run();

@@ -10,6 +10,7 @@ use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
 use super::{Computed, Evaluation, ProviderConfig, Stop};
 use crate::address::{InstanceAddress, Key, Mode, ResourceName};
+use crate::diagnostics::Diagnostics;
 
 /// An ephemeral resource that is to be opened.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,20 @@ impl Evaluation {
             let keys = instances.iter().flat_map(|instances| instances.known()).map(|each| each.key.clone());
             self.ready.borrow_mut().extend(keys.map(|key| Item::Opened(module, name.clone(), key)));
         }
+    }
+
+    /// The problems of ephemeral resources, which are no objects of a plan.
+    pub fn ephemeral_problems(&self) -> Diagnostics {
+        let mut all = Diagnostics::default();
+        for (item, own) in &*self.problems.borrow() {
+            if let Item::Object(_, name, _) | Item::Opened(_, name, _) = item
+                && name.mode == Mode::Ephemeral
+            {
+                all.extend(own.clone());
+            }
+        }
+        all.sort();
+        all
     }
 
     /// The value of an ephemeral resource. It is unknown as long as its configuration is, and while something that it depends on

@@ -44,7 +44,10 @@ impl ExecHooks {
         };
         match command::run(&command).await {
             Err(error) => HookOutcome::failed(format!("`{}` cannot be started: {error}", command.program)),
-            Ok(outcome) => HookOutcome { failure: failure(outcome.exit, left), output: outcome.output },
+            Ok(outcome) => {
+                let output = if written.is_secret { NOT_SHOWN.to_owned() } else { outcome.output };
+                HookOutcome { failure: failure(outcome.exit, left), output }
+            }
         }
     }
 }
@@ -63,10 +66,17 @@ struct Written {
     environment: Vec<(Cow<'static, str>, Option<String>)>,
     /// Relative to the directory of hooks.
     directory: PathBuf,
+    /// Whether the command of a provisioner has sensitive values: its text is sensitive as a whole then, so what it prints of
+    /// them cannot be masked.
+    is_secret: bool,
 }
+
+/// The output of a command with sensitive values, as Terraform suppresses it.
+const NOT_SHOWN: &str = "the output is not shown, because the command has sensitive values";
 
 impl Written {
     fn of(definition: &Value) -> Self {
+        let is_sensitive = matches!(definition, Value::Sensitive(_));
         let definition = definition.unmarked();
         if matches!(definition, Value::List(_)) {
             return Self { words: words(definition), ..Self::default() };
@@ -85,7 +95,9 @@ impl Written {
             _ => Vec::new(),
         };
         let directory = argument(definition, "working_dir").map(text).unwrap_or_default().into();
-        Self { words: program, environment, directory }
+        let named = ["command", "interpreter"].into_iter().filter_map(|name| definition.get(name));
+        let is_secret = is_sensitive || named.into_iter().any(Value::has_sensitive);
+        Self { words: program, environment, directory, is_secret }
     }
 }
 
@@ -135,6 +147,7 @@ mod tests {
         assert_eq!(full.words, ["perl", "-e", "print 1"]);
         assert_eq!(full.environment, [(Cow::Borrowed("A"), Some("1".to_owned()))]);
         assert_eq!(full.directory, PathBuf::from("sub"));
+        assert!(full.is_secret && !plain.is_secret);
         assert_eq!(Written::of(&Value::map([("quiet", Value::Bool(true))])), Written::default());
     }
 }

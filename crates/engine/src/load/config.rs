@@ -147,13 +147,14 @@ impl Config {
         self.constant_providers().find(|used| *used.name == *name && !BUILT_IN.contains(&type_name))
     }
 
-    /// Returns all providers whose configuration does not depend on the plan.
+    /// Returns all providers whose configuration does not depend on the plan. A program gives all configurations that it has: an
+    /// object of another one, which was removed, keeps the recorded one.
     pub fn constant_providers(&self) -> impl Iterator<Item = Arc<ProviderUse>> + '_ {
         let configs = self.provider_configs.values().cloned();
         let bare = self
             .providers
             .keys()
-            .filter(|name| !self.provider_configs.contains_key(*name))
+            .filter(|name| self.program.is_none() && !self.provider_configs.contains_key(*name))
             .map(|name| Arc::new(ProviderConfig::without_configuration(name)));
         let constant = configs.chain(bare).filter(|config| config.references.is_empty());
         constant.filter_map(|config| ProviderBinding::new(config, &self.providers).constant())

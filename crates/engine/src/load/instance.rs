@@ -45,6 +45,8 @@ pub struct Instance {
     pub prevent_destroy_when: Option<Template>,
     /// `lifecycle.ignoreChanges`.
     pub ignore_changes: Arc<[IgnoredChange]>,
+    /// What of `config` is ephemeral, and never recorded.
+    pub ephemeral: Arc<[Path]>,
     /// Whether another value of a write-only argument alone is no reason for an update. Terraform never sees one.
     pub ignores_write_only: bool,
     /// `lifecycle.preconditions`.
@@ -206,6 +208,7 @@ impl Instance {
             source_file: None,
             only_recorded: false,
             ignores_write_only: false,
+            ephemeral: Arc::default(),
         }
     }
 }

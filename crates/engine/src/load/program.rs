@@ -23,6 +23,9 @@ pub trait Program: fmt::Debug + Send + Sync {
     /// The problems that belong to no Resource, with the values of a plan.
     fn problems(&self, scope: &dyn Scope) -> Diagnostics;
 
+    /// The variables whose values must not be kept.
+    fn ephemeral_variables(&self) -> Vec<Arc<str>>;
+
     /// The values that the configuration gives, in order.
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output>;
 }

@@ -384,8 +384,9 @@ impl StepTask {
         let recorded = self.recorded()?;
         let context = self.context(&recorded, timeout, None);
         let provider_config = self.driver()?.configuration(&context).await?;
+        let ephemeral = self.instance.as_deref().map_or(&[][..], |instance| &instance.ephemeral);
         Ok(PlannedObject {
-            config: last.config.clone(),
+            config: last.config.without(ephemeral),
             planned: last.planned.clone(),
             private: Arc::clone(&last.private),
             recorded: Box::new(RecordedObject { provider_config, ..recorded }),
