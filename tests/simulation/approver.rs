@@ -196,8 +196,7 @@ impl Approver {
     /// The Plans on which a user can decide: `purlin approve` and the page refuse one that does not show its changes.
     pub(crate) fn undecided(&self) -> Vec<Value> {
         let decided = |plan: &Value| ["approved", "rejected"].iter().any(|field| plan["spec"][*field] == json!(true));
-        let is_shown = |plan: &Value| !plan["status"]["result"].is_null();
-        self.open().into_iter().filter(|plan| is_shown(plan) && !decided(plan)).collect()
+        self.open().into_iter().filter(|plan| is_filled(plan) && !decided(plan)).collect()
     }
 
     /// The request path of a Plan.
@@ -283,6 +282,11 @@ fn proved(plan: &Value) -> Result<Coverage, Mismatch> {
     coverage(&spec, &published::unpack(status))
 }
 
+/// Whether a Plan says what it is about.
+fn is_filled(plan: &Value) -> bool {
+    !plan["status"]["result"].is_null()
+}
+
 /// Whether a Plan shows what each change makes of its object. The API server may have refused the status with that.
 fn shows_all(plan: &Value) -> bool {
     let shown = plan["status"]["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -290,7 +294,7 @@ fn shows_all(plan: &Value) -> bool {
         let same = |one: &Value| one["address"] == change["address"] && one["deposedKey"].is_null();
         change["action"] == "Destroy" || shown.iter().any(same)
     };
-    !plan["status"]["result"].is_null() && covered(plan).iter().all(is_shown)
+    is_filled(plan) && covered(plan).iter().all(is_shown)
 }
 
 /// The path of the Plans in the namespace of a Plan.

@@ -370,10 +370,14 @@ impl Evaluation {
 
     /// A provider configuration that an object names. `Err` has the object whose value it needs first.
     pub fn provider(&self, address: &ProviderAddress) -> Result<Option<Arc<ProviderConfig>>, InstanceAddress> {
+        self.completed(|| self.provider_of(address))
+    }
+
+    /// The same, for an item that waits for it.
+    fn provider_of(&self, address: &ProviderAddress) -> Result<Option<Arc<ProviderConfig>>, Stop> {
         let module = self.paths.borrow().get(&address.module).copied();
         let Some(module) = module else { return Ok(None) };
-        let item = Item::Provider(module, address.source.clone(), address.local.clone());
-        self.completed(|| self.value_of(item.clone()))?;
+        self.value_of(Item::Provider(module, address.source.clone(), address.local.clone()))?;
         Ok(self.providers.borrow().get(address).cloned())
     }
 
@@ -622,6 +626,11 @@ impl Evaluation {
     fn value_of(&self, item: Item) -> Result<Computed, Stop> {
         self.has_read(Stop::Item(item.clone()));
         self.values.borrow().get(&item).cloned().ok_or(Stop::Item(item))
+    }
+
+    fn object_of(&self, item: Item) -> Result<Arc<Object>, Stop> {
+        self.has_read(Stop::Item(item.clone()));
+        self.objects.borrow().get(&item).cloned().ok_or(Stop::Item(item))
     }
 
     fn instances_of(&self, item: Item) -> Result<Arc<Instances>, Stop> {

@@ -181,7 +181,7 @@ impl Providers {
     ) -> Result<ObjectClient<'a>, DriverError> {
         let used = self.provider_use(context)?;
         let served = self.served_types(&used.provider).await?;
-        let kind = kind(&served)?.ok_or_else(|| no_such_type(&used.provider, word, context))?;
+        let kind = kind(&served)?.ok_or_else(|| no_such_type(&used.provider, word, &context.type_name))?;
         let (lease, mask) = self.sessions.lease(&context.namespace, &used, &served).await?;
         context.masks.add(&mask);
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
@@ -226,8 +226,8 @@ macro_rules! read_only_call {
     }};
 }
 
-fn no_such_type(provider: &Provider, word: &str, context: &CallContext) -> DriverError {
-    let message = format!("the provider `{}` has no {word} `{}`", provider.name, context.type_name);
+fn no_such_type(provider: &Provider, word: &str, type_name: &str) -> DriverError {
+    let message = format!("the provider `{}` has no {word} `{type_name}`", provider.name);
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 

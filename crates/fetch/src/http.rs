@@ -183,6 +183,11 @@ impl Http {
     }
 }
 
+/// A digest in hexadecimal digits.
+pub fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Whether the URL is one with TLS.
 pub fn is_secure(url: &Url) -> bool {
     url.scheme() == "https"

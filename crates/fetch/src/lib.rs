@@ -13,5 +13,5 @@ mod services;
 pub use archive::{ArchiveFormat, Compression, Links, UnpackRules, inspect, measure, unpack};
 pub use credentials::{Credentials, token_variable};
 pub use error::{FetchError, FetchErrorKind};
-pub use http::{DOCUMENT, DOCUMENT_BYTES, Http, HttpRequest, display_url, is_secure, status_error};
+pub use http::{DOCUMENT, DOCUMENT_BYTES, Http, HttpRequest, display_url, hex, is_secure, status_error};
 pub use services::service;

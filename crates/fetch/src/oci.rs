@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::credentials::{Credentials, token_variable};
 use crate::error::{FetchError, FetchErrorKind};
-use crate::http::{DOCUMENT, DOCUMENT_BYTES, Http, HttpRequest, display_url, status_error};
+use crate::http::{DOCUMENT, DOCUMENT_BYTES, Http, HttpRequest, display_url, hex, status_error};
 
 /// The media type of a list of manifests.
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -263,10 +263,6 @@ fn truncated(what: &str, url: &Url, error: reqwest::Error) -> FetchError {
 
 fn unsuitable(message: String) -> FetchError {
     FetchError::new(FetchErrorKind::Unsuitable, message)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_part(part: &str) -> bool {

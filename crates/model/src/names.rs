@@ -58,7 +58,7 @@ macro_rules! name {
 
         impl From<Arc<str>> for $name {
             fn from(text: Arc<str>) -> Self {
-                Self(text.into())
+                Self(text)
             }
         }
 

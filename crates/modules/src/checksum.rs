@@ -69,7 +69,7 @@ fn digest<D: Digest>(file: &Path) -> std::io::Result<String> {
     let mut buffer = vec![0; 1 << 16];
     loop {
         match reader.read(&mut buffer)? {
-            0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            0 => return Ok(fetch::hex(&hasher.finalize())),
             length => hasher.update(&buffer[..length]),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fetch::oci::{MANIFEST, Manifest, Repository, ZIP};
-use fetch::{ArchiveFormat, Credentials, Http, HttpRequest};
+use fetch::{ArchiveFormat, Credentials, Http, HttpRequest, hex};
 use reqwest::Url;
 
 use crate::archive;
@@ -47,7 +47,7 @@ pub async fn fetch(http: &Http, credentials: &Credentials, url: &Url, into: &Pat
         ..HttpRequest::new(&content, &what)
     };
     let digest = http.download(request, &archive).await?;
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&digest);
     if layer.sha256() != Some(&*digest) {
         let message = format!("{what} does not match its digest: it is sha256:{digest}, not {}", layer.digest);
         return Err(ModuleError::new(message).hint("it was truncated or modified in transit"));

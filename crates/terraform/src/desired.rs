@@ -138,7 +138,7 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let builder = Builder { shared, blocks: &blocks, imports, checked, provisioned };
     let mut resources =
         ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
-    let mut used: BTreeSet<ProviderAddress> = evaluation.written_providers().into_iter().collect();
+    let mut used = evaluation.written_providers();
     for ((module, call), block) in &blocks.calls {
         if depends(block) {
             resources.families.push(Arc::new(builder.family(block, Repeated::Call(module.clone(), call.clone()))));

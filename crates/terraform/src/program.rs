@@ -9,7 +9,6 @@ use configuration::{
     ResourceAddress, ResourceName, Settings, Tree,
 };
 use cty::{Marks, Type};
-use engine::load::expression::Foreign as _;
 use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
 use model::{Address, Diagnostic, Diagnostics, ProviderUse, Reason, Record, Source, Value};
 
@@ -96,10 +95,11 @@ impl Terraform {
             local: LocalProvider { name, alias: named.alias.clone() },
             key: named.key.clone(),
         };
-        let config = desired::provider_template(shared, &provider).evaluate(scope).ok()?;
+        let template = desired::provider_template(shared, &provider);
+        let configured = shared.observe(&template.uses, scope).evaluation.provider(&provider).ok().flatten();
+        let configured = configured.filter(|configured| !configured.failed)?;
+        let (config, ephemeral) = (value::to_config(&configured.config), value::ephemeral_paths(&configured.config));
         let name = providers::config_name(&provider);
-        let configured = shared.lock().evaluation.provider(&provider).ok().flatten();
-        let ephemeral = configured.map(|found| value::ephemeral_paths(&found.config)).unwrap_or_default();
         let spec = spec.provider.clone();
         (!config.has_unknown()).then(|| Arc::new(ProviderUse::with_ephemeral(name.into(), spec, config, &ephemeral)))
     }

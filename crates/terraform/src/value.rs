@@ -84,8 +84,10 @@ pub fn ephemeral_paths(value: &Value) -> Vec<Path> {
 }
 
 fn add_ephemeral(value: &Value, at: &Path, paths: &mut Vec<Path>) {
-    let is_set = matches!(value.ty(), Type::Set(_));
-    if value.has_mark(&Mark::Ephemeral) || (is_set && value.contains_mark(&Mark::Ephemeral)) {
+    if !value.contains_mark(&Mark::Ephemeral) {
+        return;
+    }
+    if value.has_mark(&Mark::Ephemeral) || matches!(value.ty(), Type::Set(_)) {
         paths.push(at.clone());
         return;
     }

@@ -46,17 +46,28 @@ impl Evaluation {
         name: &ResourceName,
         key: Option<&Key>,
     ) -> Result<Computed, Stop> {
-        let instance = self.module(module);
-        let rules = &instance.module.resources[name].lifecycle.postconditions;
+        let resource = ResourceAddress { module: self.module(module).path.clone(), resource: name.clone() };
+        let value = self.object_value(module, &InstanceAddress { resource, key: key.cloned() })?;
+        let mut outcome = Outcome::default();
+        let holds = self.postconditions_hold(module, name, key, value.value, &mut outcome)?;
+        Ok(Computed { value: Value::bool(holds), uses: outcome.uses, failed: !holds })
+    }
+
+    /// Whether the postconditions of an instance hold with this value.
+    pub(crate) fn postconditions_hold(
+        &self,
+        module: ModuleId,
+        name: &ResourceName,
+        key: Option<&Key>,
+        value: Value,
+        outcome: &mut Outcome,
+    ) -> Result<bool, Stop> {
+        let rules = &self.module(module).module.resources[name].lifecycle.postconditions;
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
         let each = instances.known().iter().find(|each| each.key.as_ref() == key);
-        let resource = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
-        let value = self.object_value(module, &InstanceAddress { resource, key: key.cloned() })?;
         let mut scope = Scope::new(self, module, each);
-        scope.this = Some(value.value);
-        let mut outcome = Outcome::default();
-        let holds = self.check(&scope, rules, "Resource postcondition failed", &mut outcome)?;
-        Ok(Computed { value: Value::bool(holds), uses: outcome.uses, failed: !holds })
+        scope.this = Some(value);
+        self.check(&scope, rules, "Resource postcondition failed", outcome)
     }
 
     /// The assertions of a check block. What does not hold is a warning.

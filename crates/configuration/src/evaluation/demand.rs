@@ -264,23 +264,21 @@ impl Evaluation {
     }
 
     /// The provider configurations that modules write, also those that no object uses any more.
-    pub fn written_providers(&self) -> Vec<ProviderAddress> {
-        let mut written = Vec::new();
+    pub fn written_providers(&self) -> BTreeSet<ProviderAddress> {
+        let mut written = BTreeSet::new();
         for id in self.reachable() {
             let instance = self.module(id);
             for local in instance.module.providers.keys() {
                 let source = instance.module.provider_source(&local.name);
                 self.demand(&Item::Provider(id, source.clone(), local.clone()));
-                written.push((instance.path.clone(), source, local.clone()));
+                let known = self.providers.borrow();
+                let own = known.keys().filter(|address| {
+                    (&address.module, &address.source, &address.local) == (&instance.path, &source, local)
+                });
+                written.extend(own.cloned());
             }
         }
-        let known = self.providers.borrow();
-        let is_written = |address: &&ProviderAddress| {
-            written.iter().any(|(module, source, local)| {
-                (&address.module, &address.source, &address.local) == (module, source, local)
-            })
-        };
-        known.keys().filter(is_written).cloned().collect()
+        written
     }
 
     /// The blocks and calls of all module instances that are known.

@@ -6,7 +6,7 @@ use hcl::Diagnostic;
 
 use super::item::{Item, ModuleId};
 use super::objects::Object;
-use super::scope::{Outcome, Scope};
+use super::scope::Outcome;
 use super::uses::{Dependency, Uses};
 use super::{Computed, Evaluation, ProviderConfig, Stop};
 use crate::address::{InstanceAddress, Key, Mode, ResourceName};
@@ -54,14 +54,12 @@ impl Evaluation {
     /// The value of an ephemeral resource. It is unknown as long as its configuration is, and while something that it depends on
     /// is.
     pub(crate) fn opened(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Result<Computed, Stop> {
-        let item = Item::Object(module, name.clone(), key.cloned());
-        self.has_read(Stop::Item(item.clone()));
-        let object = self.objects.borrow().get(&item).cloned().ok_or(Stop::Item(item))?;
+        let object = self.object_of(Item::Object(module, name.clone(), key.cloned()))?;
         let mut uses: Uses = object.uses.iter().chain(&object.depends_on).cloned().collect();
         let Some(schema) = object.schema.clone().filter(|_| !object.failed) else {
             return Ok(Computed::failed(uses));
         };
-        let Some(provider) = self.provider_of(&object)? else { return Ok(Computed::failed(uses)) };
+        let Some(provider) = self.provider_of(&object.provider)? else { return Ok(Computed::failed(uses)) };
         uses.add(&provider.uses.iter().cloned().collect());
         if provider.failed {
             return Ok(Computed::failed(uses));
@@ -85,32 +83,8 @@ impl Evaluation {
         };
         let value = value.with_mark(Mark::Ephemeral);
         let mut outcome = Outcome { uses, ..Outcome::default() };
-        let holds = self.postconditions_hold(module, name, key, &value, &mut outcome)?;
+        let holds = self.postconditions_hold(module, name, key, value.clone(), &mut outcome)?;
         Ok(Computed { value, uses: outcome.uses, failed: !holds })
-    }
-
-    fn provider_of(&self, object: &Object) -> Result<Option<std::sync::Arc<ProviderConfig>>, Stop> {
-        let address = &object.provider;
-        let module = self.paths.borrow().get(&address.module).copied();
-        let Some(module) = module else { return Ok(None) };
-        self.value_of(Item::Provider(module, address.source.clone(), address.local.clone()))?;
-        Ok(self.providers.borrow().get(address).cloned())
-    }
-
-    fn postconditions_hold(
-        &self,
-        module: ModuleId,
-        name: &ResourceName,
-        key: Option<&Key>,
-        value: &Value,
-        outcome: &mut Outcome,
-    ) -> Result<bool, Stop> {
-        let rules = &self.module(module).module.resources[name].lifecycle.postconditions;
-        let instances = self.instances_of(Item::Resource(module, name.clone()))?;
-        let each = instances.known().iter().find(|each| each.key.as_ref() == key);
-        let mut scope = Scope::new(self, module, each);
-        scope.this = Some(value.clone());
-        self.check(&scope, rules, "Resource postcondition failed", outcome)
     }
 
     /// Whether everything is known that `depends_on` names: what is about to change may be what the provider needs.

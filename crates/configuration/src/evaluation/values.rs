@@ -207,17 +207,15 @@ impl Evaluation {
         if let Some(value) = self.given.borrow().get(address) {
             return Ok(Computed { value: value.clone(), uses: uses.into_iter().collect(), failed: false });
         }
-        let item = Item::Object(module, address.resource.resource.clone(), address.key.clone());
-        self.has_read(Stop::Item(item.clone()));
-        match self.objects.borrow().get(&item) {
-            None => Err(Stop::Item(item)),
-            Some(object) if object.failed => Ok(Computed::failed(uses.into_iter().collect())),
-            Some(_) if !self.settings.on_demand => Err(Stop::Object(address.clone())),
-            Some(object) => {
-                let ty = object.schema.as_ref().map_or(Type::Dynamic, |schema| schema.implied_type());
-                Ok(Computed { value: Value::unknown(ty), uses: uses.into_iter().collect(), failed: false })
-            }
+        let object = self.object_of(Item::Object(module, name.clone(), address.key.clone()))?;
+        if object.failed {
+            return Ok(Computed::failed(uses.into_iter().collect()));
         }
+        if !self.settings.on_demand {
+            return Err(Stop::Object(address.clone()));
+        }
+        let ty = object.schema.as_ref().map_or(Type::Dynamic, |schema| schema.implied_type());
+        Ok(Computed { value: Value::unknown(ty), uses: uses.into_iter().collect(), failed: false })
     }
 
     /// The value of all instances, in the form that the repetition gives. What is missing of them is computed next, all of it.

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::mask::ProcessMask;
 use super::schema::ResourceType;
-use super::{Providers, diagnostics, values};
-use model::{DriverError, ErrorKind, ProviderUse, Secrets, TypeName};
+use super::{Providers, diagnostics, no_such_type, values};
+use model::{DriverError, ProviderUse, Secrets, TypeName};
 use process::Clock;
 use tfprovider::plugin::{self, Diagnostic, DynamicValue, Lease};
 use tfprovider::schema::{Block, normalize};
@@ -50,7 +50,9 @@ impl Providers {
     ) -> Result<Option<(Value, OpenedResource)>, DriverError> {
         let EphemeralRequest { used, type_name, config } = request;
         let served = self.served_types(&used.provider).await?;
-        let kind = served.ephemeral(type_name)?.ok_or_else(|| no_such_type(used, type_name))?;
+        let kind = served
+            .ephemeral(type_name)?
+            .ok_or_else(|| no_such_type(&used.provider, "ephemeral resource", type_name))?;
         let (lease, mask) = self.sessions.lease(&"".into(), used, &served).await?;
         let block = &kind.schema.block;
         let plain = config.unmarked_deep(&mut Marks::default());
@@ -144,9 +146,4 @@ fn result(kind: &ResourceType, answered: &DynamicValue) -> Result<Value, DriverE
 /// A time that a provider means. Providers in Go send the year 1 for none.
 fn time(at: plugin::Timestamp) -> Option<Timestamp> {
     Timestamp::new(at.seconds, at.nanos).ok().filter(|at| *at > Timestamp::UNIX_EPOCH)
-}
-
-fn no_such_type(used: &ProviderUse, type_name: &str) -> DriverError {
-    let message = format!("the provider `{}` has no ephemeral resource `{type_name}`", used.provider.name);
-    DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }

@@ -9,13 +9,9 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fetch::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-
-/// Bytes as lowercase hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// A checksum with its scheme: `zh:` and 64 hexadecimal digits, or `h1:` and base64.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -14,9 +14,9 @@ use prost::Message;
 use super::connection::Connection;
 use super::messages::{
     CallFunction, CheckResponse, ClientCapabilities, ConfigureProvider, Empty, GenerateResourceConfig,
-    GetProviderSchemaResponse, GetResourceIdentitySchemasResponse, OpenEphemeralResource, OpenedEphemeralResource,
-    ReadDataSource, StopResponse, UpgradeResourceIdentity, UpgradeResourceState, ValidateConfig,
-    ValidateProviderConfig, ValidateProviderConfigResponse,
+    GetProviderSchemaResponse, GetResourceIdentitySchemasResponse, OpenedEphemeralResource, ReadDataSource,
+    StopResponse, TypeConfig, UpgradeResourceIdentity, UpgradeResourceState, ValidateProviderConfig,
+    ValidateProviderConfigResponse,
 };
 use super::method::{self, Method};
 use super::remote::{RemoteStart, RunnerHost};
@@ -172,10 +172,7 @@ impl Client {
         type_name: &str,
         config: DynamicValue,
     ) -> Result<Vec<Diagnostic>, PluginError> {
-        let client_capabilities = Some(self.capabilities());
-        let request = ValidateConfig { type_name: type_name.to_owned(), config, client_capabilities };
-        let response: CheckResponse = self.call(method::VALIDATE_RESOURCE_CONFIG, request).await?;
-        Ok(response.diagnostics)
+        self.validate(method::VALIDATE_RESOURCE_CONFIG, type_name, config, Some(self.capabilities())).await
     }
 
     pub async fn validate_data_source_config(
@@ -183,9 +180,7 @@ impl Client {
         type_name: &str,
         config: DynamicValue,
     ) -> Result<Vec<Diagnostic>, PluginError> {
-        let request = ValidateConfig { type_name: type_name.to_owned(), config, client_capabilities: None };
-        let response: CheckResponse = self.call(method::VALIDATE_DATA_RESOURCE_CONFIG, request).await?;
-        Ok(response.diagnostics)
+        self.validate(method::VALIDATE_DATA_RESOURCE_CONFIG, type_name, config, None).await
     }
 
     /// Configures the provider. Must be called once per process, before any call for an object.
@@ -206,6 +201,18 @@ impl Client {
         );
         warnings.extend(self.reject_errors(method::CONFIGURE_PROVIDER, self.configure(config).await?)?);
         Ok(warnings)
+    }
+
+    async fn validate(
+        &self,
+        method: Method,
+        type_name: &str,
+        config: DynamicValue,
+        client_capabilities: Option<ClientCapabilities>,
+    ) -> Result<Vec<Diagnostic>, PluginError> {
+        let request = TypeConfig { type_name: type_name.to_owned(), config, client_capabilities };
+        let response: CheckResponse = self.call(method, request).await?;
+        Ok(response.diagnostics)
     }
 
     fn reject_errors(&self, method: Method, said: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, PluginError> {
@@ -303,9 +310,7 @@ impl Client {
         type_name: &str,
         config: DynamicValue,
     ) -> Result<Vec<Diagnostic>, PluginError> {
-        let request = ValidateConfig { type_name: type_name.to_owned(), config, client_capabilities: None };
-        let response: CheckResponse = self.call(method::VALIDATE_EPHEMERAL_RESOURCE_CONFIG, request).await?;
-        Ok(response.diagnostics)
+        self.validate(method::VALIDATE_EPHEMERAL_RESOURCE_CONFIG, type_name, config, None).await
     }
 
     /// Opens an ephemeral resource. The caller renews it in time, and closes it in any case.
@@ -315,7 +320,7 @@ impl Client {
         config: DynamicValue,
     ) -> Result<OpenEphemeralResourceResponse, PluginError> {
         let client_capabilities = Some(self.capabilities());
-        let request = OpenEphemeralResource { type_name: type_name.to_owned(), config, client_capabilities };
+        let request = TypeConfig { type_name: type_name.to_owned(), config, client_capabilities };
         self.call(method::OPEN_EPHEMERAL_RESOURCE, request).await
     }
 

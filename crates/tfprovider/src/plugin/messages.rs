@@ -253,9 +253,9 @@ pub struct ValidateProviderConfigResponse {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Validates the configuration of a resource or, without capabilities, of a data source.
+/// A configuration of a type: to validate it, without capabilities if it is none of a resource, or to open an ephemeral resource.
 #[derive(Clone, PartialEq, Message)]
-pub struct ValidateConfig {
+pub struct TypeConfig {
     #[prost(string, tag = "1")]
     pub type_name: String,
     #[prost(message, required, tag = "2")]
@@ -521,17 +521,6 @@ pub struct ReadDataSourceResponse {
     pub diagnostics: Vec<Diagnostic>,
     #[prost(message, optional, tag = "3")]
     pub deferred: Option<Deferred>,
-}
-
-/// Opens an ephemeral resource. The configuration is known.
-#[derive(Clone, PartialEq, Message)]
-pub struct OpenEphemeralResource {
-    #[prost(string, tag = "1")]
-    pub type_name: String,
-    #[prost(message, required, tag = "2")]
-    pub config: DynamicValue,
-    #[prost(message, optional, tag = "3")]
-    pub client_capabilities: Option<ClientCapabilities>,
 }
 
 #[derive(Clone, PartialEq, Message)]

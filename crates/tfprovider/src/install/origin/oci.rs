@@ -58,9 +58,11 @@ impl<'a> OciMirror<'a> {
             let why = "only the variables ${hostname}, ${namespace} and ${type} are supported";
             return Err(invalid_template(template, why));
         }
-        let (host, path) = whole.split_once('/').unwrap_or((&whole, ""));
         // A repository name cannot contain the colon of a port.
-        let name = if path.is_empty() { whole.clone() } else { format!("{host}/{}", path.replace(':', "-")) };
+        let name = match whole.split_once('/') {
+            Some((host, path)) => format!("{host}/{}", path.replace(':', "-")),
+            None => whole,
+        };
         let repository = Repository::new(&name, http, credentials).map_err(|why| invalid_template(template, why))?;
         Ok(Self { repository, source, platform })
     }
