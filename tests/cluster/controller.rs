@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::controlplane::{ControlPlane, wait_until};
 use crate::installation::{LIMIT, NAMESPACE, chart};
 
-/// A running `purlin controller`. Dropping it kills the process and deletes its Pod.
+/// A running `purlin controller`. Dropping it kills the process and leaves its Pod, as when a node is cut off: other replicas
+/// then wait for the time limits of its operations.
 pub(crate) struct Controller {
     child: Child,
     /// Kept open here because waiting for the child closes the handle inside `child`.
@@ -32,6 +33,20 @@ pub(crate) const EXIT_WITH_PARENT: &str =
 pub(crate) const SHARDS: usize = 16;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// What the controller that was started last has logged.
+pub(crate) fn newest_log(plane: &ControlPlane) -> String {
+    let number = COUNT.load(Ordering::Relaxed).saturating_sub(1);
+    fs::read_to_string(log_file(plane, &pod_name(number))).unwrap_or_default()
+}
+
+fn pod_name(number: usize) -> String {
+    format!("purlin-controller-{number}")
+}
+
+fn log_file(plane: &ControlPlane, pod: &str) -> PathBuf {
+    plane.scratch().join(format!("{pod}.log"))
+}
 
 impl Controller {
     /// Starts a controller as the chart would, and waits until it is ready.
@@ -82,7 +97,7 @@ impl Controller {
 
     fn spawn(plane: &ControlPlane, more: &[&str], kubeconfig: PathBuf, port: u16, template: &Value) -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let pod = format!("purlin-controller-{number}");
+        let pod = pod_name(number);
         let uid = create_pod(plane, &pod, template);
         let mut arguments: Vec<&str> = strings(&template["spec"]["containers"][0]["args"]);
         let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
@@ -90,7 +105,7 @@ impl Controller {
         // The stand-in for the kubelet runs an image that is a path.
         arguments.retain(|argument| !argument.starts_with("--runner-image="));
         let image = concat!("--runner-image=", env!("CARGO_BIN_EXE_purlin"));
-        let log = plane.scratch().join(format!("{pod}.log"));
+        let log = log_file(plane, &pod);
         let output = File::create(&log).expect("a log file");
         let mut child = Command::new("sh")
             .args(["-c", EXIT_WITH_PARENT, env!("CARGO_BIN_EXE_purlin")])

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::controller::Controller;
+use crate::controller::{self, Controller};
 use crate::controlplane::{ControlPlane, poll, wait_for, wait_until};
 
 /// Where the chart is installed.
@@ -122,12 +122,30 @@ pub(crate) fn is_ready(resource: &Value) -> bool {
 pub(crate) fn wait_ready(namespace: &str, names: &[&str]) {
     for name in names {
         let ready = poll(LIMIT, || resource(namespace, name).filter(is_ready));
-        assert!(
-            ready.is_some(),
-            "{namespace}/{name} is not ready: {:#}",
-            resource(namespace, name).unwrap_or_default()["status"]
-        );
+        assert!(ready.is_some(), "{namespace}/{name} is not ready:\n{}", what_is_known(namespace, name));
     }
+}
+
+/// The conditions of a Resource, and what the newest controller has logged of its namespace last: short, because a test runner
+/// may show only the end of a message.
+fn what_is_known(namespace: &str, name: &str) -> String {
+    let found = resource(namespace, name).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines: Vec<String> = found["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|condition| {
+            let [kind, status, reason, message] =
+                ["type", "status", "reason", "message"].map(|field| text(&condition[field]));
+            format!("{kind}={status} {reason}: {message}")
+        })
+        .collect();
+    let log = controller::newest_log(plane());
+    let of_namespace: Vec<&str> = log.lines().filter(|line| line.contains(namespace)).collect();
+    let last = &of_namespace[of_namespace.len().saturating_sub(20)..];
+    lines.extend(last.iter().map(|line| line.chars().take(300).collect()));
+    lines.join("\n")
 }
 
 /// Waits until a condition of the Resource has the reason, and returns the condition.

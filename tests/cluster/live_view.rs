@@ -3,6 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::ops::Deref;
 
 use serde_json::{Value, json};
 
@@ -18,6 +19,32 @@ fn user(namespace: &str, name: &str, roles: &[&str]) -> String {
         plane().bind(namespace, &binding, &role, name);
     }
     plane().kubectl_ok(&["-n", namespace, "create", "token", name, "--duration=1h"]).trim().to_owned()
+}
+
+/// A replica with the live view beside the shared controller. They share the shards, so it works for other tests too. Dropping it
+/// drains it, and no operation of another test is interrupted.
+struct Viewing(Controller);
+
+impl Viewing {
+    fn start() -> Self {
+        let viewing = Self(Controller::launch_with(plane(), &["--ui"]));
+        wait_until("the view is served", LIMIT, || viewing.http("/ui/").is_some_and(|(status, _)| status == 200));
+        viewing
+    }
+}
+
+impl Deref for Viewing {
+    type Target = Controller;
+
+    fn deref(&self) -> &Controller {
+        &self.0
+    }
+}
+
+impl Drop for Viewing {
+    fn drop(&mut self) {
+        self.0.terminate(plane());
+    }
 }
 
 /// Sends a request, and returns its status and its JSON.
@@ -51,8 +78,7 @@ fn names(list: &Value) -> Vec<&str> {
 fn a_user_sees_and_does_what_the_api_server_allows() {
     let guard = shared();
     // Beside the leader: a standby serves the view too.
-    let viewing = Controller::launch_with(plane(), &["--ui"]);
-    wait_until("the view is served", LIMIT, || viewing.http("/ui/").is_some_and(|(status, _)| status == 200));
+    let viewing = Viewing::start();
     assert_eq!(guard.controller().http("/ui/").map(|(status, _)| status), Some(404), "it is off by default");
     let namespace = plane().namespace("live-view");
     let other = plane().namespace("live-view-other");
@@ -138,8 +164,7 @@ fn a_user_sees_and_does_what_the_api_server_allows() {
 #[test]
 fn the_history_is_shown_to_users_who_may_read_records() {
     let _guard = shared();
-    let viewing = Controller::launch_with(plane(), &["--ui"]);
-    wait_until("the view is served", LIMIT, || viewing.http("/ui/").is_some_and(|(status, _)| status == 200));
+    let viewing = Viewing::start();
     let namespace = plane().namespace("live-view-history");
     let account = format!("--serviceaccount={namespace}:admin");
     let token = user(&namespace, "admin", &["admin"]);

@@ -11,7 +11,7 @@ use super::objects::flattened;
 use super::scope::{Outcome, Scope};
 use super::uses::Dependency;
 use super::{Each, Evaluation, Stop};
-use crate::address::{InstanceAddress, ResourceAddress, Target};
+use crate::address::{InstanceAddress, Mode, ResourceAddress, Target};
 use crate::diagnostics::Diagnostics;
 use crate::module::Import;
 
@@ -141,6 +141,14 @@ impl Evaluation {
             );
             return Ok(None);
         };
+        if resource.mode != Mode::Managed {
+            let why = format!(
+                "Only what a block `resource` has is imported, and this is a block `{}`.",
+                resource.mode.block()
+            );
+            scope.problem("Invalid import address", &why, &import.to, outcome);
+            return Ok(None);
+        }
         let id = match &import.id {
             Some(expr) => Some(scope.converted(expr, &Type::String, "`id`", outcome)?),
             None => None,

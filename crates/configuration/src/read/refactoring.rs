@@ -90,6 +90,12 @@ impl Reader {
             let hint = "write it as plans show it, such as `module.a.aws_vpc.b[0]`";
             self.diagnostics.hinted(summary, detail, hint, traversal.range);
         }
+        let mode = target.as_ref().and_then(|target| target.resource.as_ref()).map(|(name, _)| name.mode);
+        if mode == Some(Mode::Ephemeral) {
+            let detail = "An ephemeral resource is in no state, so there is nothing to move or to remove.";
+            self.diagnostics.error(summary, detail, traversal.range);
+            return None;
+        }
         target
     }
 

@@ -261,6 +261,7 @@ fn what_contradicts_itself_is_refused() {
         ),
         ("terraform {\n  provider_meta \"a\" {\n    x = var.a\n  }\n}\n", "main.tf:3:9: Variables not allowed"),
         ("moved {\n  from = var.a\n  to = a.b\n}\n", "main.tf:2:10: Invalid \"moved\" address"),
+        ("moved {\n  from = ephemeral.a.b\n  to = a.b\n}\n", "main.tf:2:10: Invalid \"moved\" address"),
         ("check \"a\" {}\n", "main.tf:1:1: Zero assert blocks"),
         (
             "variable \"a\" {\n  type = number\n  default = \"x\"\n}\n",

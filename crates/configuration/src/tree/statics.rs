@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cty::{Type, Value, convert};
+use cty::{Mark, Type, Value, convert};
 use hcl::{Diagnostic, Expr, Traversal};
 use language::{Budget, Environment, NoFiles, Scope, evaluate};
 
@@ -76,7 +76,8 @@ impl Statics<'_> {
         let given = given.or_else(|| variable.default.clone().map(Ok))?;
         Some(given.map(|value| {
             let value = variable.constraint.convert(&value).unwrap_or(value);
-            if variable.sensitive { value.with_mark(cty::Mark::Sensitive) } else { value }
+            let marks = [(variable.sensitive, Mark::Sensitive), (variable.ephemeral, Mark::Ephemeral)];
+            marks.into_iter().filter(|(is_set, _)| *is_set).fold(value, |value, (_, mark)| value.with_mark(mark))
         }))
     }
 }

@@ -142,9 +142,10 @@ fn sources_may_come_from_variables_and_local_values() {
         ("thing.x.id", "main.tf:5:12: Variables not allowed"),
         ("\"\"", "main.tf:5:12: Invalid module source address"),
         ("sensitive(\"./m\")", "main.tf:5:12: Invalid module source or version: The value is sensitive"),
+        ("var.short", "main.tf:5:12: Invalid module source or version: The value is sensitive or ephemeral"),
     ] {
         let root: &'static str =
-            Box::leak(format!("locals {{\n  a = local.a\n}}\nmodule \"m\" {{\n  source = {source}\n}}\n").into());
+            Box::leak(format!("locals {{\n  a = local.a\n}}\nmodule \"m\" {{\n  source = {source}\n}}\nvariable \"short\" {{\n  default   = \"./m\"\n  ephemeral = true\n}}\n").into());
         let (_, errors) = tree(&[(".", root), ("m", "")], &[]);
         assert_eq!(errors.len(), 1, "{source}: {errors:?}");
         assert!(errors[0].starts_with(expected), "{}", errors[0]);

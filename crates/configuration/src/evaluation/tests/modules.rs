@@ -269,6 +269,10 @@ fn imports_are_evaluated() {
           to = thing_a.other
           id = thing_a.x["a"].id
         }
+        import {
+          to = ephemeral.thing_a.open
+          id = "x"
+        }
         resource "thing_a" "x" { for_each = local.ids }
         resource "thing_a" "other" { name = "o" }
         "#;
@@ -292,10 +296,11 @@ fn imports_are_evaluated() {
         [
             "There is no object `module.m[\"no\"].thing_a.y` in the configuration to import into.",
             "The identifier is not known before other objects are changed.",
+            "Only what a block `resource` has is imported, and this is a block `ephemeral`.",
         ]
     );
     let open: Vec<bool> = imports.iter().map(|import| import.is_open).collect();
-    assert_eq!(open, [false, false, true, true]);
+    assert_eq!(open, [false, false, true, true, true]);
     let block = evaluation.advance();
     assert!(block.objects.is_empty());
     let other = ResourceAddress {
@@ -303,7 +308,7 @@ fn imports_are_evaluated() {
         resource: ResourceName { mode: Mode::Managed, kind: "thing_a".into(), name: "other".into() },
     };
     let into: Vec<bool> = imports.iter().map(|import| import.is_into(&other)).collect();
-    assert_eq!(into, [false, false, false, true]);
+    assert_eq!(into, [false, false, false, true, false]);
     assert_eq!(imports[3].uses.len(), 1);
 }
 
