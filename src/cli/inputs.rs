@@ -17,7 +17,8 @@ use engine::plan::render::moves::possible_moves;
 use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, RunningStep, select};
 use model::suggest::closest;
 use model::{
-    Action, Address, Change, ChangeCause, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Value, has_errors,
+    Action, Address, Change, ChangeCause, Diagnostic, Diagnostics, InstanceKey, Name, Reason, Recorded, Value,
+    has_errors,
 };
 use runtime::execute::{Adoption, Engine};
 use runtime::pipeline;
@@ -34,7 +35,7 @@ pub struct Inputs {
     /// Instances that have a record according to the index of their family.
     pub indexed: BTreeSet<Address>,
     /// The Resources whose family index was lost and replaced.
-    pub rebuilt_indexes: BTreeSet<Arc<str>>,
+    pub rebuilt_indexes: BTreeSet<Name>,
     /// The variable `ns` of expressions.
     pub namespace: Value,
     /// Problems that are not about one object, such as unreadable files.

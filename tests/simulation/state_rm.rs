@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apiserver::{Cluster, Server};
-use purlin::model::{Address, InstanceKey, Namespace, Uid};
+use purlin::model::{Address, InstanceKey, Name, Namespace, Uid};
 use purlin::process::Shutdown;
 use purlin::store::secrets::{Secrets, family_name};
 use purlin::store::{ClusterJournal, ResourceMeta, ResourceView};
@@ -41,8 +41,8 @@ pub(crate) async fn complete_indexes(env: &Environment) {
 /// and one that it lists, and that does not exist, if it was restored. Purlin removes an index before its last record, so one
 /// that is restored in between lists a record that is removed on purpose.
 fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Option<(Namespace, Uid, Address)> {
-    let (namespace, name) = (text(resource, "namespace"), text(resource, "name"));
-    let secret = family_name(namespace, name);
+    let (namespace, name) = (text(resource, "namespace"), Name::from(text(resource, "name")));
+    let secret = family_name(namespace, &name);
     let found = |address: Address| Some((namespace.into(), text(resource, "uid").into(), address));
     if !is_family(resource) {
         return None;
@@ -51,9 +51,9 @@ fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Opt
     if index.is_none() || !is_desired(resource) {
         let is_lost = condition(&resource["status"], "Ready").is_some_and(|(_, reason)| reason == "RecordMissing");
         let is_recorded =
-            all_records(server).iter().any(|record| (&*record.namespace, &*record.address.name) == (namespace, name));
+            all_records(server).iter().any(|record| (&*record.namespace, &record.address.name) == (namespace, &name));
         let listed = index.and_then(|index| index.instances.into_iter().next());
-        return found(listed.unwrap_or_else(|| Address::single(name))).filter(|_| is_lost && !is_recorded);
+        return found(listed.unwrap_or_else(|| Address::single(name.clone()))).filter(|_| is_lost && !is_recorded);
     }
     let index = index?;
     let world = &env.outside.world;
@@ -66,7 +66,7 @@ fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Opt
         let is_stale = || is_restored && index.instances.contains(address) && !exists(&address.to_string());
         record(server, namespace, address).is_none() && (index.rebuilt || is_stale())
     };
-    let at = |key| Address { name: name.into(), key };
+    let at = |key| Address { name: name.clone(), key };
     let spec = &resource["spec"];
     let keys = spec["forEach"].as_array().into_iter().flatten();
     let keys = keys.filter_map(Value::as_str).map(|key| InstanceKey::Key(key.into()));
@@ -79,17 +79,17 @@ fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Opt
 struct ServerView(Cluster);
 
 impl ResourceView for ServerView {
-    fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
+    fn metadata(&self, _: &str, _: &Name) -> Option<ResourceMeta> {
         None
     }
 
-    fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+    fn recorded(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
         let records = self.0.with(|server, _| all_records(server));
-        let own = records.into_iter().filter(|one| (&*one.namespace, &*one.address.name) == (namespace, name));
+        let own = records.into_iter().filter(|one| (&*one.namespace, &one.address.name) == (namespace, name));
         own.map(|record| record.address.key).collect()
     }
 
-    fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+    fn indexed(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
         let index =
             self.0.with(|server, _| family(&server.object("", "secrets", HOME, &family_name(namespace, name))?.value));
         index.into_iter().flat_map(|index| index.instances).map(|address| address.key).collect()

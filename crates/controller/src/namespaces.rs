@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc};
 use super::backlog::Backlog;
 use super::leadership::Leadership;
 use engine::load::ProviderSpec;
-use model::{InstanceKey, Namespace, Value, Version};
+use model::{InstanceKey, Name, Namespace, Value, Version};
 use process::{Random, lock};
 use runtime::execute::Limits;
 use runtime::reconcile::index::{Event, Index, Providers};
@@ -252,17 +252,17 @@ impl Namespaces {
 }
 
 impl ResourceView for Namespaces {
-    fn metadata(&self, namespace: &str, name: &str) -> Option<ResourceMeta> {
+    fn metadata(&self, namespace: &str, name: &Name) -> Option<ResourceMeta> {
         self.with(namespace, |index| index.metadata(name).cloned())?
     }
 
-    fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+    fn recorded(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
         self.with(namespace, |index| index.addresses(name).map(|address| address.key.clone()).collect())
             .unwrap_or_default()
     }
 
-    fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
-        let names = BTreeSet::from([name.into()]);
+    fn indexed(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
+        let names = BTreeSet::from([name.clone()]);
         self.with(namespace, |index| index.indexed(&names).map(|address| address.key.clone()).collect())
             .unwrap_or_default()
     }

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use super::fair_queue::{Choice, FairQueue};
 use super::leadership::Leadership;
-use model::{Address, Namespace, Uid, Version};
+use model::{Address, Name, Namespace, Uid, Version};
 use process::{Random, request_error};
 use runtime::reconcile::index::StatusOutcome;
 use runtime::reconcile::{StatusTarget, StatusUpdate, Urgency, retry};
@@ -160,7 +160,7 @@ impl Queue {
 
     /// Whether a status of the namespace could not be written, which was logged then. Such errors have a common cause.
     fn fails_in(&self, namespace: &Namespace) -> bool {
-        let (name, uid) = (Arc::from(""), Uid::default());
+        let (name, uid) = (Name::default(), Uid::default());
         let first = self.attempts.range(StatusTarget { namespace: namespace.clone(), name, uid }..).next();
         first.is_some_and(|(target, _)| target.namespace == *namespace)
     }

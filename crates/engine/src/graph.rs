@@ -14,14 +14,13 @@ mod fixture;
 mod walk;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 use serde::{Deserialize, Serialize};
 
-use model::{Address, InstanceKey, Step};
+use model::{Address, InstanceKey, Name, Step};
 
 pub use build::build;
 pub use reason::{EdgeExplanation, EdgeReason};
@@ -47,7 +46,7 @@ struct Node {
     /// The object that requires this one to be create-before-destroy, if it is inherited.
     required_by: Option<Address>,
     /// The families on which the object depends, or depended, as a whole.
-    families: Box<[Arc<str>]>,
+    families: Box<[Name]>,
 }
 
 impl Node {
@@ -136,7 +135,7 @@ impl ActionGraph {
 
     /// Returns the graph of the named Resources. They must not be connected to other Resources.
     #[must_use]
-    pub fn subgraph(&self, names: &BTreeSet<Arc<str>>) -> Self {
+    pub fn subgraph(&self, names: &BTreeSet<Name>) -> Self {
         let root = self.graph.node_count().checked_sub(1);
         let mut reached = vec![false; self.graph.node_count()];
         let mut open: Vec<NodeIndex> =

@@ -55,7 +55,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use model::{
-    Address, Change, ChangeApproval, DeposedKey, Diagnostics, Path, ReadResult, Reason, RecordedObject, Value, encoding,
+    Address, Change, ChangeApproval, DeposedKey, Diagnostics, Name, Path, ReadResult, Reason, RecordedObject, Value,
+    encoding,
 };
 
 pub use constraints::identity_hash;
@@ -158,7 +159,7 @@ impl Plan {
 
     /// Takes the objects of these names out of the plan, with the diagnostics of them and of the plan as a whole.
     #[must_use]
-    pub fn take(&mut self, names: &BTreeSet<Arc<str>>) -> Self {
+    pub fn take(&mut self, names: &BTreeSet<Name>) -> Self {
         let diagnostics = self
             .diagnostics
             .iter()

@@ -20,7 +20,8 @@ use cty::Type;
 use drivers::provider::ForeignObject;
 use drivers::{kubernetes_object, terraform_data};
 use model::{
-    Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, in_family,
+    Address, DeposedKey, InstanceKey, Name, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value,
+    in_family,
 };
 
 use terraform::NamedProvider;
@@ -246,7 +247,7 @@ impl Exporter<'_> {
     /// Returns all direct and indirect dependencies of an object, as a state contains them.
     fn dependencies(&self, record: &Record, object: &RecordedObject) -> BTreeSet<String> {
         let mut open: Vec<Address> = object.dependencies.to_vec();
-        let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut names: BTreeSet<Name> = BTreeSet::new();
         while let Some(address) = open.pop() {
             if !names.insert(address.name.clone()) {
                 continue;

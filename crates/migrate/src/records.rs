@@ -8,7 +8,7 @@ use super::state::{Object, Resource, State, in_configuration};
 use configuration::ResourceAddress;
 use engine::load::Config;
 use engine::plan::DataDependencies;
-use model::{Address, ObjectStatus, Path, ProviderUse, Record, RecordedObject, Segment, Value};
+use model::{Address, Name, ObjectStatus, Path, ProviderUse, Record, RecordedObject, Segment, Value};
 use terraform::{NamedProvider, address};
 
 /// Where the objects of a state belong to.
@@ -141,7 +141,7 @@ impl<'a> Dependencies<'a> {
     }
 
     /// The names of all that the configuration puts before the dependencies, and their own.
-    fn implied(&self, direct: &BTreeSet<Address>) -> BTreeSet<Arc<str>> {
+    fn implied(&self, direct: &BTreeSet<Address>) -> BTreeSet<Name> {
         let mut open: Vec<Address> = direct.iter().cloned().collect();
         let mut found = BTreeSet::new();
         while let Some(next) = open.pop() {

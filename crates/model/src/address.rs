@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::names::Name;
 use super::qualified;
 use super::shared::{self, Text};
 
@@ -39,7 +40,7 @@ pub enum InstanceKey {
 pub struct Address {
     /// The `metadata.name` of a Resource, or `data.` and the name of a DataSource. The prefix keeps a Resource and a
     /// DataSource with the same name apart.
-    pub name: Arc<str>,
+    pub name: Name,
     pub key: InstanceKey,
 }
 
@@ -78,12 +79,12 @@ impl Address {
     }
 
     /// Returns the address of a Resource without `count` and `forEach`.
-    pub fn single(name: impl Into<Arc<str>>) -> Self {
+    pub fn single(name: impl Into<Name>) -> Self {
         Self { name: name.into(), key: InstanceKey::None }
     }
 
     /// Returns the address of all instances of a family.
-    pub fn family(name: impl Into<Arc<str>>) -> Self {
+    pub fn family(name: impl Into<Name>) -> Self {
         Self { name: name.into(), key: InstanceKey::All }
     }
 
@@ -184,7 +185,7 @@ impl<'de> Deserialize<'de> for Address {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
             let (Text(name), key) = Deserialize::deserialize(deserializer)?;
-            return Ok(Self { name, key });
+            return Ok(Self { name: name.into(), key });
         }
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -194,7 +195,7 @@ impl<'de> Deserialize<'de> for Address {
 /// Returns the entries of a Resource with a name and of its instances, in address order.
 pub fn in_family<'m, T>(
     map: &'m BTreeMap<Address, T>,
-    name: &'m Arc<str>,
+    name: &'m Name,
 ) -> impl Iterator<Item = (&'m Address, &'m T)> + use<'m, T> {
     map.range(Address::single(name.clone())..).take_while(move |(address, _)| address.name == *name)
 }

@@ -55,7 +55,7 @@ pub use display::{display_id, kubernetes_name};
 pub use health::{Health, Observed, held_by};
 pub use history::{Cause, ChangeKind, ChangeOutcome, History, HistoryEntry, Resolution};
 pub use hook::{HookKind, OnFailure, RecordedHook};
-pub use names::{Namespace, TypeName, Uid};
+pub use names::{Name, Namespace, TypeName, Uid};
 pub use number::{Number, quantity};
 pub use path::{Path, Segment};
 pub use provider::{Files, OWN_VARIABLES, Package, PodRunner, Provider, ProviderUse};

@@ -90,3 +90,12 @@ name! {
     /// The UID of an object of Kubernetes. On files, and where no object is known, it is empty.
     Uid
 }
+
+name! {
+    /// The name of a Resource, as its manifest says it (`metadata.name`), or of a DataSource, with `data.` before it. Where the
+    /// objects are Terraform's, what their addresses say before the key. A family has one name for all of its instances: the
+    /// address of an instance is an [`Address`](super::Address), which is a name and a key.
+    ///
+    /// The names of other things that users write (a `ProviderConfig`, a Plan) are not of this type.
+    Name
+}

@@ -54,10 +54,9 @@ pub mod time;
 mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use crate::execute::{Schedule, StepEvent, StepLimit, WorkerCommand, WorkerEvent};
-use model::{Address, Namespace, Reason, Recorded, Stored, in_family, with_namespace};
+use model::{Address, Name, Namespace, Reason, Recorded, Stored, in_family, with_namespace};
 
 use self::approvals::ApprovalTracker;
 use self::index::{Changes, Event, Index, KnownRecord, Work};
@@ -92,7 +91,7 @@ pub struct Reconciler {
     objects: Objects,
     resources: Resources,
     /// The names of components whose records are being moved. They are not planned.
-    moving: BTreeSet<Arc<str>>,
+    moving: BTreeSet<Name>,
     provider_configs: ProviderConfigs,
     approvals: ApprovalTracker,
     step_budget: StepBudget,
@@ -332,7 +331,7 @@ impl Reconciler {
     /// Ends the readiness waits of steps that started for an older desired state: the object may never become ready,
     /// and the change may be a deletion. Also when a user requests to read the objects: the next plan does so, and waits
     /// again.
-    fn end_outdated_waits(&mut self, name: &Arc<str>) {
+    fn end_outdated_waits(&mut self, name: &Name) {
         let latest = self.index.desired_digest(name);
         let requested = self.index.instance(name).map(|instance| instance.reconcile_requested.clone());
         let outdated = self.index.records().started_of(name).filter(|start| {
@@ -346,7 +345,7 @@ impl Reconciler {
     }
 
     /// Schedules a plan of a name.
-    fn touch(&mut self, name: &Arc<str>) {
+    fn touch(&mut self, name: &Name) {
         self.planning.debounce.touch(name, self.now.time);
     }
 
@@ -398,7 +397,7 @@ impl Reconciler {
     }
 
     /// The recorded instances of a name.
-    fn recorded<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a Stored)> {
+    fn recorded<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = (&'a Address, &'a Stored)> {
         in_family(self.index.records(), name)
     }
 }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use serde::{Deserialize, Serialize};
 
-use model::{Address, Recorded, TypeName, Version};
+use model::{Address, Name, Recorded, TypeName, Version};
 
 pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
 pub use memory::MemoryJournal;
@@ -34,7 +34,7 @@ pub struct LoadedRecords {
     /// whole.
     pub indexed: BTreeSet<Address>,
     /// The Resources whose family index was lost and replaced.
-    pub rebuilt_indexes: BTreeSet<Arc<str>>,
+    pub rebuilt_indexes: BTreeSet<Name>,
     /// The time of each object's last refresh, if the store has it. The controller keeps these times in memory, so that
     /// a refresh needs no write.
     pub reads: BTreeMap<Address, Timestamp>,

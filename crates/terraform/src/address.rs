@@ -1,21 +1,21 @@
 //! Addresses of the configuration and of the engine.
 
 use configuration::{InstanceAddress, Key, ModulePath, ResourceAddress, Target};
-use model::{Address, InstanceKey};
+use model::{Address, InstanceKey, Name};
 
 /// The name that all instances of a block share.
-pub fn name(resource: &ResourceAddress) -> String {
-    resource.to_string()
+pub fn name(resource: &ResourceAddress) -> Name {
+    resource.to_string().into()
 }
 
 /// The name of a module call as a group of Resources.
-pub fn call_name(module: &ModulePath, call: &str) -> String {
-    module.join(format!("module.{call}"))
+pub fn call_name(module: &ModulePath, call: &str) -> Name {
+    module.join(format!("module.{call}")).into()
 }
 
 /// The address of an instance.
 pub fn address(instance: &InstanceAddress) -> Address {
-    Address { name: name(&instance.resource).into(), key: instance.key.as_ref().map(key).unwrap_or_default() }
+    Address { name: name(&instance.resource), key: instance.key.as_ref().map(key).unwrap_or_default() }
 }
 
 pub fn key(key: &Key) -> InstanceKey {

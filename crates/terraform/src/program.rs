@@ -10,7 +10,7 @@ use configuration::{
 };
 use cty::{Marks, Type};
 use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostic, Diagnostics, ProviderUse, Reason, Record, Source, Value};
+use model::{Address, Diagnostic, Diagnostics, Name, ProviderUse, Reason, Record, Source, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{BUILT_IN, Schemas, World};
@@ -45,7 +45,7 @@ pub struct State {
     /// The values of objects that are set, as the engine had them.
     seen: HashMap<Address, Value>,
     /// The values of whole blocks that were seen last, if no object of them was set since.
-    whole: HashMap<Arc<str>, Value>,
+    whole: HashMap<Name, Value>,
 }
 
 /// Objects whose values an expression needs.
@@ -223,8 +223,7 @@ impl State {
             }
             Use::Block(resource) => {
                 let name = address::name(resource);
-                let whole = scope.object(&Address::single(name.as_str())).unwrap_or(Value::Unknown);
-                let name: Arc<str> = name.into();
+                let whole = scope.object(&Address::single(name.clone())).unwrap_or(Value::Unknown);
                 if !self.whole.get(&name).is_some_and(|seen| seen.is_same(&whole)) {
                     self.see_all(resource, &name, &whole);
                     self.whole.insert(name, whole);
@@ -234,7 +233,7 @@ impl State {
     }
 
     /// Sets the values of all instances of a block.
-    fn see_all(&mut self, resource: &ResourceAddress, name: &Arc<str>, whole: &Value) {
+    fn see_all(&mut self, resource: &ResourceAddress, name: &Name, whole: &Value) {
         match whole {
             Value::List(items) => {
                 for (index, item) in items.iter().enumerate() {

@@ -9,7 +9,7 @@ use kube::Api;
 use super::{record_error, with_hint};
 use crate::cli::failure::Failure;
 use api::Resource;
-use model::{Address, InstanceKey, Namespace, Reason, Record, Stored, Uid};
+use model::{Address, InstanceKey, Name, Namespace, Reason, Record, Stored, Uid};
 use runtime::store::secrets::{Family, RetryPolicy, Secrets};
 use runtime::store::{ClusterJournal, ResourceMeta, ResourceView, UnreadableRecord};
 
@@ -30,25 +30,25 @@ struct RecordSnapshot {
     recorded: BTreeSet<Address>,
     indexed: BTreeSet<Address>,
     /// Without it, an index that was lost looks like one that never was.
-    resource: Option<(Arc<str>, ResourceMeta)>,
+    resource: Option<(Name, ResourceMeta)>,
 }
 
 impl ResourceView for RecordSnapshot {
-    fn metadata(&self, _: &str, name: &str) -> Option<ResourceMeta> {
-        self.resource.as_ref().filter(|(known, _)| **known == *name).map(|(_, meta)| meta.clone())
+    fn metadata(&self, _: &str, name: &Name) -> Option<ResourceMeta> {
+        self.resource.as_ref().filter(|(known, _)| known == name).map(|(_, meta)| meta.clone())
     }
 
-    fn recorded(&self, _: &str, name: &str) -> Vec<InstanceKey> {
+    fn recorded(&self, _: &str, name: &Name) -> Vec<InstanceKey> {
         keys(&self.recorded, name)
     }
 
-    fn indexed(&self, _: &str, name: &str) -> Vec<InstanceKey> {
+    fn indexed(&self, _: &str, name: &Name) -> Vec<InstanceKey> {
         keys(&self.indexed, name)
     }
 }
 
-fn keys(all: &BTreeSet<Address>, name: &str) -> Vec<InstanceKey> {
-    all.iter().filter(|address| *address.name == *name).map(|address| address.key.clone()).collect()
+fn keys(all: &BTreeSet<Address>, name: &Name) -> Vec<InstanceKey> {
+    all.iter().filter(|address| address.name == *name).map(|address| address.key.clone()).collect()
 }
 
 impl ClusterEditor {
@@ -88,7 +88,7 @@ impl ClusterEditor {
     }
 
     /// Writes the index of a new family. An index that lists the same instances is no error.
-    pub async fn create_index(&self, name: Arc<str>, instances: BTreeSet<Address>) -> anyhow::Result<()> {
+    pub async fn create_index(&self, name: Name, instances: BTreeSet<Address>) -> anyhow::Result<()> {
         let family = self.secrets.get_family(&self.namespace, &name, RetryPolicy::SHORT).await;
         let family = family.map_err(|failure| record_error(&failure))?;
         if family.is_some_and(|family| family.instances == instances) {
@@ -208,7 +208,7 @@ impl ClusterEditor {
         let view = RecordSnapshot {
             recorded: self.recorded.union(&self.unreadable).cloned().collect(),
             indexed: self.indexed.clone(),
-            resource: meta.map(|meta| (Arc::clone(&address.name), meta)),
+            resource: meta.map(|meta| (address.name.clone(), meta)),
         };
         (ClusterJournal::new(self.secrets.clone(), Arc::new(view)), uid)
     }

@@ -7,7 +7,7 @@ use crate::cli::local::{DesiredState, uncovered_records};
 use api::ProviderConfigStatus;
 use engine::load::{DataLookup, Instance, ProviderConfig};
 use model::data::StringData;
-use model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Version};
+use model::{Address, DataRef, Diagnostic, Diagnostics, Name, Reason, Version};
 use runtime::reconcile::index::{
     Event, InputKey, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus,
 };
@@ -16,7 +16,7 @@ use runtime::store::UnreadableRecord;
 /// The manifests at the last read.
 #[derive(Default)]
 pub struct DirectoryState {
-    resources: BTreeMap<Arc<str>, Arc<Instance>>,
+    resources: BTreeMap<Name, Arc<Instance>>,
     configs: BTreeMap<Arc<str>, Arc<ProviderConfig>>,
     /// The debug format of the Providers, to detect changes.
     providers: Option<String>,
@@ -30,7 +30,7 @@ pub struct DirectoryState {
     /// The errors of those that no manifest has: their objects may use what has no manifest any more.
     uncovered: Diagnostics,
     /// The names of manifests that cannot be planned, by their last plan.
-    faulty: BTreeSet<Arc<str>>,
+    faulty: BTreeSet<Name>,
     version: u64,
 }
 
@@ -64,7 +64,7 @@ impl DirectoryState {
         events.extend(removed.cloned().map(Event::ProviderConfigDeleted));
         self.configs = configs;
         events.extend(self.inputs());
-        let resources: BTreeMap<Arc<str>, Arc<Instance>> = config
+        let resources: BTreeMap<Name, Arc<Instance>> = config
             .names()
             .filter_map(|name| Some((name.clone(), config.resource(&Address::single(name.clone())).cloned()?)))
             .collect();
@@ -95,7 +95,7 @@ impl DirectoryState {
 
     /// Takes the names of a plan, and which of its objects cannot be planned. Returns whether this has changed what is
     /// known.
-    pub fn planned<'a>(&mut self, names: &BTreeSet<Arc<str>>, faulty: impl Iterator<Item = &'a Address> + 'a) -> bool {
+    pub fn planned<'a>(&mut self, names: &BTreeSet<Name>, faulty: impl Iterator<Item = &'a Address> + 'a) -> bool {
         let before = self.faulty.clone();
         self.faulty.retain(|name| !names.contains(name));
         self.faulty.extend(faulty.map(|address| address.name.clone()));
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_manifest_that_cannot_be_planned_makes_the_directory_incomplete_until_its_next_plan() {
         let mut directory = DirectoryState::default();
-        let names = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect::<BTreeSet<Arc<str>>>();
+        let names = |names: &[&str]| names.iter().map(|name| Name::from(*name)).collect::<BTreeSet<_>>();
         let incomplete = |directory: &DirectoryState| {
             directory.incomplete(false).iter().map(ToString::to_string).collect::<Vec<_>>()
         };

@@ -2,7 +2,6 @@
 //! idle.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::cli::inputs::{OtherSources, PlanResult};
 use crate::cli::output::Console;
@@ -11,7 +10,7 @@ use crate::cli::show;
 use engine::plan::Plan;
 use engine::plan::render::problems;
 use model::has_errors;
-use model::{Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, Recorded};
+use model::{Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Name, Reason, Recorded};
 use runtime::execute::{Progress, ProgressKind};
 
 /// The current object of an address, or a deposed object.
@@ -27,11 +26,11 @@ pub struct DevReporter {
     /// Planned changes that were printed and are not finished.
     shown: BTreeMap<Object, Action>,
     /// The problems of the last plan of each name.
-    problems: BTreeMap<Arc<str>, Diagnostics>,
+    problems: BTreeMap<Name, Diagnostics>,
     /// Problems that are not about an object.
     general: Diagnostics,
     /// The names with objects that are kept because the desired state may be incomplete.
-    held: BTreeSet<Arc<str>>,
+    held: BTreeSet<Name>,
     other_sources: OtherSources,
     /// The last printed status, if nothing has happened since.
     last_status: Option<&'static str>,
@@ -76,7 +75,7 @@ impl DevReporter {
     }
 
     /// Prints the new changes and problems of an adopted plan. `has_no_errors`: whether all manifests could be read and planned.
-    pub fn adopted(&mut self, names: &BTreeSet<Arc<str>>, plan: &Plan, has_no_errors: bool) {
+    pub fn adopted(&mut self, names: &BTreeSet<Name>, plan: &Plan, has_no_errors: bool) {
         let incomplete = plan.changes().filter(|change| change.blocked == Some(Reason::SourceIncomplete));
         self.held.retain(|name| !names.contains(name));
         self.held.extend(incomplete.map(|change| change.address.name.clone()));
@@ -135,7 +134,7 @@ impl DevReporter {
     }
 
     /// Prints each problem once, not with every plan.
-    fn report(&mut self, names: &BTreeSet<Arc<str>>, diagnostics: Diagnostics, plan: &Plan) {
+    fn report(&mut self, names: &BTreeSet<Name>, diagnostics: Diagnostics, plan: &Plan) {
         let before: Vec<Diagnostics> = names.iter().filter_map(|name| self.problems.remove(name)).collect();
         let known: Vec<&Diagnostic> = before.iter().flatten().chain(&self.general).collect();
         let news = diagnostics.iter().filter(|diagnostic| !known.contains(diagnostic)).cloned().collect();

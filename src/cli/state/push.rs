@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use super::{confirm, edit};
 use crate::cli::args::{FileArgs, StatePushArgs};
@@ -15,7 +14,7 @@ use crate::cli::local;
 use crate::cli::options::{Cluster, Files};
 use crate::cli::output::Console;
 use drivers::kubernetes_object;
-use model::{Address, InstanceKey, Record, Recorded, Uid};
+use model::{Address, InstanceKey, Name, Record, Recorded, Uid};
 
 pub async fn run(args: StatePushArgs, console: Console) -> anyhow::Result<()> {
     let files = Files::new(FileArgs { state: args.state, ..FileArgs::default() }, None);
@@ -81,7 +80,7 @@ async fn check(records: &[Record], there: &Recorded, editor: &ClusterEditor) -> 
             ));
         }
     }
-    let names: BTreeSet<&Arc<str>> = records.iter().map(|record| &record.address.name).collect();
+    let names: BTreeSet<&Name> = records.iter().map(|record| &record.address.name).collect();
     for name in names {
         editor.require_inactive(name).await?;
     }
@@ -96,8 +95,8 @@ fn of_cluster(record: &Record, namespace: &str) -> Record {
 }
 
 /// The addresses of each name that needs an index of its instances.
-fn families(records: &[Record]) -> BTreeMap<Arc<str>, BTreeSet<Address>> {
-    let mut families: BTreeMap<Arc<str>, BTreeSet<Address>> = BTreeMap::new();
+fn families(records: &[Record]) -> BTreeMap<Name, BTreeSet<Address>> {
+    let mut families: BTreeMap<Name, BTreeSet<Address>> = BTreeMap::new();
     for Record { address, .. } in records {
         families.entry(address.name.clone()).or_default().insert(address.clone());
     }

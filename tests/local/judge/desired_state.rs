@@ -9,6 +9,7 @@ use purlin::model::{Address, InstanceKey};
 
 use super::fake_driver::TYPE;
 use crate::kit::Dice;
+use model::Name;
 
 /// The instances of a Resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -265,7 +266,7 @@ impl DesiredState {
     /// Returns all configured instances, including those that are being deleted.
     pub(super) fn instances(&self) -> BTreeSet<Address> {
         let of = |(name, want): (&String, &DesiredResource)| {
-            let name: std::sync::Arc<str> = name.as_str().into();
+            let name: Name = name.as_str().into();
             want.keys().into_iter().map(|key| Address { name: name.clone(), key }).collect::<Vec<_>>()
         };
         self.resources.iter().flat_map(of).collect()

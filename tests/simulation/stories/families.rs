@@ -68,7 +68,7 @@ pub(super) async fn family_deleted_without_index_while_stopped(play: &Play) {
 fn lose_index(play: &Play) {
     play.give_up("f[1]");
     play.lose("f[1]");
-    for secret in [record_name(SHOP, &"f[1]".parse().unwrap()), family_name(SHOP, "f")] {
+    for secret in [record_name(SHOP, &"f[1]".parse().unwrap()), family_name(SHOP, &"f".into())] {
         play.env.judge.spoiled(&secret);
         let path = format!("/api/v1/namespaces/{HOME}/secrets/{secret}");
         play.env.cluster.with(|server, now| server.erase(now, &path));

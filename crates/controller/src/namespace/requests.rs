@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::namespaces::NamespaceHandle;
-use model::{Address, Uid};
+use model::{Address, Name, Uid};
 use runtime::reconcile::Signal;
 use runtime::reconcile::index::{Event, KnownRecord};
 use runtime::store::secrets::{RetryPolicy, SecretContent};
 
 /// Removes the finalizer and the annotation of a Resource. The cache has no record of it, but the server decides.
-pub async fn release(context: Arc<Context>, shared: Arc<NamespaceHandle>, name: Arc<str>, uid: Uid) -> Signal {
+pub async fn release(context: Arc<Context>, shared: Arc<NamespaceHandle>, name: Name, uid: Uid) -> Signal {
     let namespace = shared.name();
     match context.journal.release_all(namespace, &name, &uid).await {
         Ok(true) => Signal::Wake,

@@ -24,7 +24,7 @@ use engine::graph::render;
 use engine::load::{self, Listed, Proposal};
 use engine::plan::approval::Guarded;
 use engine::plan::{ResponseCache, published};
-use model::{Address, Diagnostics, Namespace, Reason};
+use model::{Address, Diagnostics, Name, Namespace, Reason};
 use process::ProcessorShare;
 use runtime::pipeline;
 use runtime::reconcile::index::ApprovalPlan;
@@ -302,7 +302,7 @@ async fn read_inputs(context: &Context, namespace: &str, proposed: &mut Proposed
 }
 
 /// The names of the Resources and `DataSources` with these labels.
-async fn selected(client: &Client, namespace: &str, selector: &str) -> Result<BTreeSet<Arc<str>>, Failure> {
+async fn selected(client: &Client, namespace: &str, selector: &str) -> Result<BTreeSet<Name>, Failure> {
     let params = ListParams::default().labels(selector);
     let resources: Api<Resource> = Api::namespaced(client.clone(), namespace);
     let data: Api<DataSource> = Api::namespaced(client.clone(), namespace);

@@ -9,7 +9,10 @@ use super::{
     Expansion, Family, Instance, InstanceKeys, InstanceSelector, Program, ProviderBinding, ProviderConfig,
     ProviderSpec, Reference, Repetition,
 };
-use model::{Address, Diagnostic, Diagnostics, InstanceKey, Namespace, Number, Path, ProviderUse, Segment, Value};
+use model::{
+    Address, Diagnostic, Diagnostics, InstanceKey, Name, Namespace, Number, Path, ProviderUse, Segment, Value,
+    in_family,
+};
 
 /// The desired state of one namespace.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +21,7 @@ pub struct Config {
     /// The instances of all Resources, including those with errors and those being deleted.
     pub instances: BTreeMap<Address, Arc<Instance>>,
     /// Every Resource with `count`, `forEach` or `enabled`, by name. Their known instances are in `instances`.
-    pub families: BTreeMap<Arc<str>, Arc<Family>>,
+    pub families: BTreeMap<Name, Arc<Family>>,
     /// A configuration in another language, whose Resources are among the others.
     pub program: Option<Arc<dyn Program>>,
     /// By name.
@@ -58,18 +61,17 @@ impl Config {
     }
 
     /// Returns the addresses of the instances of a Resource, in order.
-    pub fn instance_addresses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
-        let from = self.instances.range(Address::single(name)..);
-        from.map(|(address, _)| address).take_while(move |address| *address.name == *name)
+    pub fn instance_addresses<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Address> {
+        in_family(&self.instances, name).map(|(address, _)| address)
     }
 
     /// Removes a Resource with all its instances.
-    pub fn remove(&mut self, name: &Arc<str>) {
+    pub fn remove(&mut self, name: &Name) {
         self.families.remove(name);
         self.instances.retain(|address, _| address.name != *name);
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
         let singles = self.instances.keys().filter(|address| !self.families.contains_key(&address.name));
         singles.map(|address| &address.name).chain(self.families.keys()).collect::<BTreeSet<_>>().into_iter()
     }
@@ -85,7 +87,7 @@ impl Config {
 
     /// Returns the config with the instances of these families added.
     #[must_use]
-    pub fn expanded(&self, expansions: &BTreeMap<Arc<str>, InstanceKeys>) -> Self {
+    pub fn expanded(&self, expansions: &BTreeMap<Name, InstanceKeys>) -> Self {
         let mut config = self.clone();
         config.add_resources_of_program();
         for (name, members) in expansions.iter().filter(|(name, _)| !Address::single((*name).clone()).is_qualified()) {
@@ -101,7 +103,7 @@ impl Config {
     /// Resolves references to families into references to instances. Call it again after instances were added.
     pub fn link(&mut self) {
         self.bind_providers();
-        let keyed: BTreeSet<Arc<str>> =
+        let keyed: BTreeSet<Name> =
             self.families.iter().filter(|(_, family)| family.has_keys()).map(|(name, _)| name.clone()).collect();
         if keyed.is_empty() {
             return;
@@ -162,11 +164,7 @@ impl Config {
 }
 
 /// Returns the references with resolved instances. `None`: no reference changes.
-fn link_references(
-    instance: &Instance,
-    references: &[Reference],
-    keyed: &BTreeSet<Arc<str>>,
-) -> Option<Arc<[Reference]>> {
+fn link_references(instance: &Instance, references: &[Reference], keyed: &BTreeSet<Name>) -> Option<Arc<[Reference]>> {
     if references.iter().all(|reference| linked_target(instance, reference, keyed) == reference.target) {
         return None;
     }
@@ -178,7 +176,7 @@ fn link_references(
     Some(linked.into())
 }
 
-fn linked_target(instance: &Instance, reference: &Reference, keyed: &BTreeSet<Arc<str>>) -> Address {
+fn linked_target(instance: &Instance, reference: &Reference, keyed: &BTreeSet<Name>) -> Address {
     let name = &reference.target.name;
     if !keyed.contains(name) {
         return Address::single(name.clone());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Config, Drift, DriftAction, Instance, Repeat, Repetition, Template};
-use model::{Address, InstanceKey, Number, Record, Recorded, Value, in_family};
+use model::{Address, InstanceKey, Name, Number, Record, Recorded, Value, in_family};
 
 impl Config {
     /// Returns the configuration with the Resources of other sources. `others` are the addresses of their records.
@@ -20,15 +20,15 @@ impl Config {
         &self,
         recorded: &Recorded,
         others: &BTreeSet<Address>,
-        standing: &BTreeSet<Arc<str>>,
+        standing: &BTreeSet<Name>,
         destroys: bool,
     ) -> Self {
-        let mut records: BTreeMap<&Arc<str>, Vec<&Record>> = BTreeMap::new();
+        let mut records: BTreeMap<&Name, Vec<&Record>> = BTreeMap::new();
         for stored in others.iter().filter_map(|address| recorded.get(address)) {
             records.entry(&stored.record.address.name).or_default().push(&stored.record);
         }
         let claimed = self.claimed_names(recorded);
-        let given: BTreeSet<&Arc<str>> = self.names().collect();
+        let given: BTreeSet<&Name> = self.names().collect();
         let mut config = self.clone();
         for (name, records) in records {
             if given.contains(name) || (claimed.contains(name) && !standing.contains(name)) {
@@ -44,12 +44,12 @@ impl Config {
     }
 
     /// The names of the Resources from which objects are to be moved. After a move, the name is free for another object.
-    pub(crate) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Arc<str>> {
+    pub(crate) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Name> {
         let mut names = BTreeSet::new();
         for resource in self.resources().filter(|resource| !resource.moved_from.is_empty()) {
             let records = in_family(recorded, &resource.address.name);
             let came = records.flat_map(|(_, stored)| &stored.record.moved_from).map(|from| &from.name);
-            let came: BTreeSet<&Arc<str>> = came.collect();
+            let came: BTreeSet<&Name> = came.collect();
             names.extend(resource.moved_from.iter().map(|moved| &moved.from.name).filter(|name| !came.contains(name)));
         }
         names
@@ -71,7 +71,7 @@ impl Config {
 }
 
 /// The Resource of records with the same name. Without references: the records alone say what it depends on.
-fn resource(name: &Arc<str>, records: &[&Record]) -> Instance {
+fn resource(name: &Name, records: &[&Record]) -> Instance {
     let mut current = records.iter().filter_map(|record| record.current.as_deref());
     Instance {
         repetition: repetition(records).map(Arc::new),

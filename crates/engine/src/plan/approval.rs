@@ -19,8 +19,8 @@ use crate::load::Config;
 use api::{APPROVE_DESTROYS, ChangeDigest, ChangeProof, RequiredApproval};
 use model::text::hex;
 use model::{
-    Action, Address, ApprovedObject, Change, ChangeApproval, ChangeCause, Reason, Record, Recorded, RequiredApprovals,
-    Uid, Value,
+    Action, Address, ApprovedObject, Change, ChangeApproval, ChangeCause, Name, Reason, Record, Recorded,
+    RequiredApprovals, Uid, Value,
 };
 
 pub use self::digest::digest_of;
@@ -125,12 +125,7 @@ impl Approvals {
     }
 
     /// The changes of a component that need an approval. `None` if there are none.
-    pub fn guarded(
-        &self,
-        digester: &Digester<'_>,
-        recorded: &Recorded,
-        component: &BTreeSet<Arc<str>>,
-    ) -> Option<Guarded> {
+    pub fn guarded(&self, digester: &Digester<'_>, recorded: &Recorded, component: &BTreeSet<Name>) -> Option<Guarded> {
         let mut changes: Vec<(&Change, GuardedChange)> = digester
             .plan
             .changes()

@@ -5,7 +5,6 @@
 //! is an orphan.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::UNDECIDED;
 use super::decision::{Block, Decision};
@@ -14,15 +13,15 @@ use super::input::{Id, PlanInput};
 use super::missing_record::lost_instances;
 use super::missing_reference::{excuse_missing, not_found};
 use crate::load::{Expansion, Family, InstanceKeys, RepetitionResult};
-use model::{Diagnostic, Reason, Severity};
+use model::{Diagnostic, Name, Reason, Severity};
 
 /// The evaluated expressions of this round.
 #[derive(Default)]
 pub struct Families {
     /// By name: why the instances must not be changed. `None` if they match the configuration.
-    gates: BTreeMap<Arc<str>, Option<Block>>,
+    gates: BTreeMap<Name, Option<Block>>,
     /// Families whose instances became known in this round.
-    pub expansions: BTreeMap<Arc<str>, InstanceKeys>,
+    pub expansions: BTreeMap<Name, InstanceKeys>,
 }
 
 impl Families {

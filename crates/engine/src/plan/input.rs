@@ -11,8 +11,8 @@ use super::data_dependencies::DataDependencies;
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
 use crate::load::{Config, Expansion, Family, Instance, Program, Reference};
 use model::{
-    Address, DeposedKey, Diagnostics, ImportRequest, InstanceKey, Provider, Reason, Record, Recorded, RecordedObject,
-    Revision, Schema, TypeName,
+    Address, DeposedKey, Diagnostics, ImportRequest, InstanceKey, Name, Provider, Reason, Record, Recorded,
+    RecordedObject, Revision, Schema, TypeName,
 };
 
 /// The number of a node. Numbers of objects follow address order.
@@ -419,17 +419,17 @@ impl<'a> PlanInput<'a> {
     }
 
     /// Whether any instance of a Resource has a record, had one, or is being created.
-    pub fn has_traces(&self, name: &Arc<str>) -> bool {
+    pub fn has_traces(&self, name: &Name) -> bool {
         self.has_records(name) || self.listed_instance(name).is_some()
     }
 
     /// The first instance of a Resource in the index of its family.
-    pub fn listed_instance(&self, name: &Arc<str>) -> Option<&Address> {
+    pub fn listed_instance(&self, name: &Name) -> Option<&Address> {
         self.options.indexed.range(Address::single(name.clone())..).next().filter(|address| address.name == *name)
     }
 
     /// Whether any instance of a Resource has a record, or is being created.
-    pub fn has_records(&self, name: &Arc<str>) -> bool {
+    pub fn has_records(&self, name: &Name) -> bool {
         let start = self.nodes[..self.objects].partition_point(|node| *node.address.name < **name);
         (start..self.objects).take_while(|id| self.nodes[*id].address.name == *name).any(|id| self.is_recorded(id))
     }
@@ -595,7 +595,7 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
 }
 
 /// The Resources to which families of other names were renamed, by the old names.
-fn successors(config: &Config) -> BTreeMap<&Arc<str>, &Arc<Instance>> {
+fn successors(config: &Config) -> BTreeMap<&Name, &Arc<Instance>> {
     let desired = config.resources().filter(|resource| resource.is_desired());
     let whole = desired.flat_map(|resource| {
         let entries = resource.moved_from.iter().filter(|entry| entry.is_whole());
@@ -603,7 +603,7 @@ fn successors(config: &Config) -> BTreeMap<&Arc<str>, &Arc<Instance>> {
     });
     whole
         .filter(|(name, _)| {
-            config.resource(&Address::single(Arc::clone(name))).is_none_or(|resource| !resource.is_desired())
+            config.resource(&Address::single(Name::clone(name))).is_none_or(|resource| !resource.is_desired())
         })
         .collect()
 }

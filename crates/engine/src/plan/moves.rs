@@ -27,7 +27,7 @@ use self::entries::Entries;
 use super::{Mode, ObjectBlock, PlanOptions};
 use crate::load::{Config, Expansion, Instance};
 use model::record::with_source;
-use model::{Address, Diagnostics, Reason, Record, Recorded, Uid};
+use model::{Address, Diagnostics, Name, Reason, Record, Recorded, Uid};
 use serde::{Deserialize, Serialize};
 
 /// One record that belongs to another address or type now.
@@ -218,7 +218,7 @@ struct Search<'a> {
     options: &'a PlanOptions,
     answers: &'a Takeovers,
     found: Moves,
-    said: &'a BTreeMap<&'a Arc<str>, Entries<'a>>,
+    said: &'a BTreeMap<&'a Name, Entries<'a>>,
     claims: BTreeMap<Address, Vec<Claim>>,
     /// Instances without an object whose former addresses have no record, which may be a slip.
     without_record: BTreeSet<Address>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::load::Instance;
 use model::text::split_hint;
 use model::{
-    Address, ChangeCause, Diagnostic, Drift, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record,
+    Address, ChangeCause, Diagnostic, Drift, Health, ImportRequest, Name, ObjectStatus, ReadResult, Reason, Record,
     RecordedObject, Step, Stored, TypeName, Value,
 };
 
@@ -142,7 +142,7 @@ pub struct PlanOptions {
     /// Instances that have a record according to the index of their family. If the record does not exist, it is lost.
     pub indexed: BTreeSet<Address>,
     /// The Resources whose index was lost and replaced. Their instances without a record may have lost it.
-    pub rebuilt_indexes: BTreeSet<Arc<str>>,
+    pub rebuilt_indexes: BTreeSet<Name>,
     pub blocked: BTreeMap<Address, ObjectBlock>,
     /// Configured objects that must not be replaced, because another address claims them.
     pub claimed: BTreeMap<Address, ObjectBlock>,

@@ -6,13 +6,12 @@
 //! and a step requests the final plan before it applies anything.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::{DriverCall, DriverRequest, DriverResponse};
-use model::{Address, Severity};
+use model::{Address, Name, Severity};
 
 /// How long a later plan may use a response.
 const HOLDS: Duration = Duration::from_mins(1);
@@ -57,7 +56,7 @@ impl ResponseCache {
 
     /// Moves the responses for the objects of some names that have not expired at `now` to a new cache.
     #[must_use]
-    pub fn take(&mut self, names: &BTreeSet<Arc<str>>, now: Timestamp) -> Self {
+    pub fn take(&mut self, names: &BTreeSet<Name>, now: Timestamp) -> Self {
         let replies = self
             .replies
             .extract_if(.., |address, _| names.contains(&address.name))
@@ -99,6 +98,8 @@ fn is_good(response: &DriverResponse) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::plan::CallId;
     use model::{Diagnostic, Diagnostics, PlanRequest, PlanResponse, ProviderUse, Reason, Value};

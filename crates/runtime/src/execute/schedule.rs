@@ -22,7 +22,8 @@ use engine::graph::{ActionGraph, Outcome};
 use engine::load::Config;
 use engine::plan::{Plan, RunningStep};
 use model::{
-    Address, Diagnostic, Drift, Operation, ReadResult, Reason, Recorded, RecordedObject, Severity, Step, Stored, Value,
+    Address, Diagnostic, Drift, Name, Operation, ReadResult, Reason, Recorded, RecordedObject, Severity, Step, Stored,
+    Value,
 };
 
 /// Walks action graphs. Graphs of separate components run at the same time.
@@ -42,7 +43,7 @@ pub struct Schedule {
     delays: Delays,
     events: VecDeque<StepEvent>,
     /// Names of objects that are being planned: none of their steps starts.
-    paused: BTreeSet<Arc<str>>,
+    paused: BTreeSet<Name>,
     /// Ended steps of paused objects, to be handled on resume.
     paused_ends: Vec<StepEnd>,
     stopped: bool,
@@ -59,9 +60,9 @@ pub struct Adoption {
     /// The steps that were running at the time of planning.
     pub running: Vec<RunningStep>,
     /// The desired states that were planned, by name, if they can change during execution.
-    pub desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    pub desired_digests: Arc<BTreeMap<Name, u64>>,
     /// The first name of each name's component, which identifies the component in the log.
-    pub components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    pub components: Arc<BTreeMap<Name, Name>>,
 }
 
 /// What a step, a recovery or a move has done to the record of its object.
@@ -234,7 +235,7 @@ impl Schedule {
 
     /// Returns all objects of every running graph that contains an object of these names. A new plan of the names must
     /// cover them all. Only the graph may know the instances of a Resource.
-    pub fn touching(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
+    pub fn touching(&self, names: &BTreeSet<Name>) -> impl Iterator<Item = &Address> {
         self.batches.of_names(names).flat_map(batch::Batch::scope)
     }
 
@@ -299,7 +300,7 @@ impl Schedule {
 
     /// Pauses objects so that a plan for them can be adopted: none of their steps starts, and ended steps are handled
     /// on resume. Running calls continue and their results are recorded.
-    pub fn pause(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn pause(&mut self, names: &BTreeSet<Name>) {
         if !self.stopped {
             self.paused.extend(names.iter().cloned());
         }
@@ -311,7 +312,7 @@ impl Schedule {
     }
 
     /// Resumes these objects and handles the steps that have ended.
-    pub fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn resume(&mut self, names: &BTreeSet<Name>) {
         self.paused.retain(|name| !names.contains(name));
         for ended in std::mem::take(&mut self.paused_ends) {
             self.step_ended(ended);

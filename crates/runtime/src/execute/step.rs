@@ -26,9 +26,9 @@ use drivers::{ApplyResponse, CallContext, Driver, Warnings};
 use engine::load::expression::Scope;
 use engine::load::{Instance, Timeouts};
 use model::{
-    Address, ApprovedObject, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, Namespace, ObjectState,
-    Operation, PlannedObject, ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity,
-    Step, Stored, TypeName, Uid, Value, Version,
+    Address, ApprovedObject, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, Name, Namespace,
+    ObjectState, Operation, PlannedObject, ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema,
+    Severity, Step, Stored, TypeName, Uid, Value, Version,
 };
 
 use engine::plan::PreparedStep;
@@ -58,7 +58,7 @@ pub struct StepInput {
     /// The digest of the desired state that the step was planned for, if that can change during execution.
     pub(crate) desired_digest: Option<u64>,
     /// The first name of the component, for the log.
-    pub(crate) component: Arc<str>,
+    pub(crate) component: Name,
     /// Why the object is changed, for the history.
     pub(crate) cause: Cause,
     /// What was approved as the new object of a replacement.

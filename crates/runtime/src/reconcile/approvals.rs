@@ -22,7 +22,7 @@ use super::{ApprovalWrite, Command, Reconciler, retry};
 use api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL};
 use engine::load::DriftAction;
 use engine::plan::approval::{Approvals, Offer, OfferState, noun};
-use model::{Address, Reason, RequiredApprovals};
+use model::{Address, Name, Reason, RequiredApprovals};
 
 /// How long changes must be held before a Plan is created for them: the manifests of one change arrive one after another.
 const HELD_BEFORE_PLAN: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ struct Replaced {
     /// The digests of the Plans that have become necessary or unnecessary.
     plans: BTreeSet<Arc<str>>,
     /// Other names with changes in these Plans: the component has fallen apart, so they must be planned again.
-    others: BTreeSet<Arc<str>>,
+    others: BTreeSet<Name>,
 }
 
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Held {
 
 impl ApprovalTracker {
     /// Replaces what is known of a part of the namespace.
-    fn replace(&mut self, names: &BTreeSet<Arc<str>>, components: &[GuardedComponent], now: Time) -> Replaced {
+    fn replace(&mut self, names: &BTreeSet<Name>, components: &[GuardedComponent], now: Time) -> Replaced {
         self.guarded.retain(|address, _| !names.contains(&address.name));
         let replaced: Vec<GuardedComponent> = self
             .components
@@ -159,7 +159,7 @@ impl Reconciler {
 
     /// Lets the next plan of these names read what no reading has compared with its record since the start, if a Plan is
     /// about it: the changes of the Plan may correct drift, which no record shows.
-    pub fn read_for_plans(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn read_for_plans(&mut self, names: &BTreeSet<Name>) {
         let unread: BTreeSet<Address> =
             self.index.approvals().covering(names).flat_map(|plan| self.unread(plan)).cloned().collect();
         for address in unread.iter().filter(|address| names.contains(&address.name)) {
@@ -217,7 +217,7 @@ impl Reconciler {
             let is_withdrawn = self.index.approvals_mut().take_withdrawn(&digest);
             let is_approved = self.index.approvals().approves(&digest, now.wall);
             let covered = self.approvals.components.iter().filter(|component| component.is_covered_by(&digest));
-            let outdated: BTreeSet<Arc<str>> = covered
+            let outdated: BTreeSet<Name> = covered
                 .filter(|GuardedComponent { guarded, offer, .. }| {
                     is_withdrawn
                         || (guarded.held().is_some()
@@ -316,12 +316,12 @@ impl Reconciler {
     /// with its last owner, and it must remain to say who has approved a destroy.
     fn owners(&self, held: &HeldPlan) -> Vec<PlanOwner> {
         let changes = held.status.approvals.iter().flat_map(|approval| &approval.changes);
-        let names: BTreeSet<&Arc<str>> = changes.map(|change| &change.address.name).collect();
+        let names: BTreeSet<&Name> = changes.map(|change| &change.address.name).collect();
         let owners: Vec<PlanOwner> = names
             .into_iter()
             .filter_map(|name| self.index.instance(name))
             .filter(|resource| !resource.deleting && !resource.address.is_data())
-            .map(|resource| PlanOwner { name: resource.address.object_name().into(), uid: resource.uid.clone() })
+            .map(|resource| PlanOwner { name: resource.address.name.clone(), uid: resource.uid.clone() })
             .collect();
         if owners.len() > MAX_OWNERS { Vec::new() } else { owners }
     }

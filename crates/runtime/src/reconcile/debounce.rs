@@ -18,7 +18,7 @@ use super::planning::PlanScope;
 use super::time::Time;
 use super::{Environment, Policy, Reconciler};
 use engine::load;
-use model::Address;
+use model::{Address, Name};
 
 /// How long changes are gathered: the time in which the watch delivers the changes of one request.
 const GATHER: Duration = Duration::from_millis(10);
@@ -72,22 +72,22 @@ pub struct Sleep {
 /// The names that changed and are not planned yet.
 #[derive(Debug, Default)]
 pub struct Debounce {
-    touched: BTreeMap<Arc<str>, PendingChange>,
+    touched: BTreeMap<Name, PendingChange>,
     /// The names of unfinished plans that include their last change.
-    planned: BTreeMap<Arc<str>, PendingChange>,
+    planned: BTreeMap<Name, PendingChange>,
     /// The names that are held back.
-    held: BTreeMap<Arc<str>, PendingChange>,
+    held: BTreeMap<Name, PendingChange>,
     /// The order in which these names are released, for each [`Queue`]. Names that are no longer held back are skipped.
-    order: [VecDeque<Arc<str>>; 2],
+    order: [VecDeque<Name>; 2],
     /// Until when names are throttled.
-    throttled: BTreeMap<Arc<str>, Time>,
+    throttled: BTreeMap<Name, Time>,
     /// The last check found nothing more to plan.
     asleep: Option<Sleep>,
 }
 
 impl Debounce {
     /// Records a change of the name. It is no longer held back: it may have become another case.
-    pub fn touch(&mut self, name: &Arc<str>, now: Time) {
+    pub fn touch(&mut self, name: &Name, now: Time) {
         if let Some(pending) = self.held.remove(name).or_else(|| self.planned.remove(name)) {
             self.touched.insert(name.clone(), pending);
         }
@@ -100,7 +100,7 @@ impl Debounce {
 
     /// Records that planning of the names has started: they are due again only if they change, or after
     /// [`Self::finish`]. Later changes are newer than that plan.
-    pub fn begin(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn begin(&mut self, names: &BTreeSet<Name>) {
         for name in names {
             if let Some(pending) = self.held.remove(name).or_else(|| self.touched.remove(name)) {
                 self.planned.insert(name.clone(), PendingChange { newer: None, ..pending });
@@ -110,13 +110,13 @@ impl Debounce {
 
     /// Records that the plan of the names is finished or dropped: they are due again, unless [`Self::clear`] or
     /// [`Self::defer`] follows.
-    pub fn finish(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn finish(&mut self, names: &BTreeSet<Name>) {
         self.touched.extend(names.iter().filter_map(|name| self.planned.remove_entry(name)));
         self.asleep = None;
     }
 
     /// Records that the plan of the names is executed later: until then, they are due only if they change.
-    pub fn defer(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn defer(&mut self, names: &BTreeSet<Name>) {
         for name in names {
             if !self.changed_since_planned(name)
                 && let Some(unchanged) = self.touched.remove(name)
@@ -127,7 +127,7 @@ impl Debounce {
     }
 
     /// Holds names back until they change, or until [`Self::release`].
-    pub fn hold(&mut self, queue: Queue, names: &BTreeSet<Arc<str>>) {
+    pub fn hold(&mut self, queue: Queue, names: &BTreeSet<Name>) {
         for name in names {
             if let Some(touched) = self.touched.remove(name) {
                 self.held.insert(name.clone(), touched);
@@ -176,7 +176,7 @@ impl Debounce {
     }
 
     /// Whether a plan for these names has waited for the maximum time since the first change that it does not include.
-    pub fn has_waited_too_long<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Time) -> bool {
+    pub fn has_waited_too_long<'a>(&'a self, names: impl Iterator<Item = &'a Name>, now: Time) -> bool {
         names.filter_map(|name| self.pending(name)?.newer).any(|newer| newer + MAX_WAIT <= now)
     }
 
@@ -189,7 +189,7 @@ impl Debounce {
     }
 
     /// Throttles a component after planning that took `took`.
-    pub fn throttle(&mut self, component: &BTreeSet<Arc<str>>, took: Duration, now: Time) {
+    pub fn throttle(&mut self, component: &BTreeSet<Name>, took: Duration, now: Time) {
         let throttle = took.saturating_mul(THROTTLE_FACTOR).min(MAX_THROTTLE);
         if throttle > GATHER {
             self.throttle_until(component, now + throttle);
@@ -197,12 +197,12 @@ impl Debounce {
     }
 
     /// Throttles names that have joined a throttled component.
-    pub fn throttle_until(&mut self, names: &BTreeSet<Arc<str>>, until: Time) {
+    pub fn throttle_until(&mut self, names: &BTreeSet<Name>, until: Time) {
         self.throttled.extend(names.iter().map(|name| (name.clone(), until)));
     }
 
     /// Until when any of the names is throttled.
-    pub fn throttled_until(&self, names: &BTreeSet<Arc<str>>, now: Time) -> Option<Time> {
+    pub fn throttled_until(&self, names: &BTreeSet<Name>, now: Time) -> Option<Time> {
         if self.throttled.is_empty() {
             return None;
         }
@@ -222,7 +222,7 @@ impl Debounce {
         self.asleep.filter(|sleep| sleep.until.is_none_or(|until| until > now))
     }
 
-    pub fn due(&mut self, now: Time) -> BTreeSet<Arc<str>> {
+    pub fn due(&mut self, now: Time) -> BTreeSet<Name> {
         self.throttled.retain(|_, until| *until > now);
         self.touched.keys().filter(|name| self.due_at(name) <= Some(now)).cloned().collect()
     }
@@ -233,7 +233,7 @@ impl Debounce {
     }
 
     /// When a plan of these names may destroy something.
-    pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Time> {
+    pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Name>) -> Option<Time> {
         let pending = names.filter_map(|name| self.pending(name)).copied();
         let span = pending.reduce(|a, b| PendingChange {
             first: a.first.min(b.first),
@@ -324,13 +324,13 @@ impl Reconciler {
 
     /// The queue in which a component can wait. `None`: it is planned immediately, because something of it changes or
     /// must be recovered, or because it is being executed.
-    fn queue_of(&self, component: &BTreeSet<Arc<str>>) -> Option<Queue> {
+    fn queue_of(&self, component: &BTreeSet<Name>) -> Option<Queue> {
         let queue = self.queue_of_name(component.first()?)?;
         let is_whole = component.iter().all(|name| self.queue_of_name(name) == Some(queue));
         (is_whole && self.schedule.touching(component).next().is_none()).then_some(queue)
     }
 
-    fn queue_of_name(&self, name: &Arc<str>) -> Option<Queue> {
+    fn queue_of_name(&self, name: &Name) -> Option<Queue> {
         let exists = self.objects.of(name).next().is_some() || self.recorded(name).next().is_some();
         match (self.index.instance(name)?.deleting, exists) {
             (false, false) => Some(Queue::New),
@@ -343,7 +343,7 @@ impl Reconciler {
 
     /// Takes whole components off `waiting`, as many as may be planned together, and off the room of each [`Queue`]. A
     /// component that is being planned, or is throttled, stays in the debounce until later.
-    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>, room: &mut [usize; 2]) -> Option<PlanScope> {
+    fn next_scope(&mut self, waiting: &mut BTreeSet<Name>, room: &mut [usize; 2]) -> Option<PlanScope> {
         let mut scope = PlanScope::default();
         let mut providers = None;
         let mut others = BTreeSet::new();
@@ -387,7 +387,7 @@ impl Reconciler {
     }
 
     /// Whether a component is being planned or is throttled. Names that have joined it since wait too.
-    fn is_put_off(&mut self, component: &BTreeSet<Arc<str>>) -> bool {
+    fn is_put_off(&mut self, component: &BTreeSet<Name>) -> bool {
         let planning = &mut self.planning;
         if !component.is_disjoint(&planning.in_progress) || !component.is_disjoint(&self.moving) {
             planning.joining.extend(component.iter().cloned());
@@ -399,7 +399,7 @@ impl Reconciler {
     }
 
     /// The names of the provider configurations that manage, or managed, the objects of these names.
-    fn providers_of(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+    fn providers_of(&self, names: &BTreeSet<Name>) -> BTreeSet<Arc<str>> {
         let index = &self.index;
         let mut used = BTreeSet::new();
         for name in names {
@@ -414,12 +414,12 @@ impl Reconciler {
     }
 
     /// The current component, including everything that a running plan has joined to it.
-    fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
+    fn whole_component(&self, name: Name) -> BTreeSet<Name> {
         self.whole_components(&self.index, [name])
     }
 
     /// The parts of a component that a running plan joins.
-    fn connected_parts(&self, component: &BTreeSet<Arc<str>>) -> Vec<BTreeSet<Arc<str>>> {
+    fn connected_parts(&self, component: &BTreeSet<Name>) -> Vec<BTreeSet<Name>> {
         let mut left = component.clone();
         let mut parts = Vec::new();
         while let Some(name) = left.pop_first() {
@@ -431,11 +431,11 @@ impl Reconciler {
     }
 
     /// The components of these names, as [`Self::whole_component`].
-    pub fn whole_components(&self, index: &Index, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
+    pub fn whole_components(&self, index: &Index, names: impl IntoIterator<Item = Name>) -> BTreeSet<Name> {
         let mut names = index.component(names);
         loop {
             let touching = self.schedule.touching(&names).chain(self.awaiting_names(&names));
-            let more: BTreeSet<Arc<str>> = touching.map(|address| address.name.clone()).collect();
+            let more: BTreeSet<Name> = touching.map(|address| address.name.clone()).collect();
             if more.is_subset(&names) {
                 return names;
             }
@@ -445,7 +445,7 @@ impl Reconciler {
 
     /// The objects that wait for the names of others, if one of these Resources does: only together they show that each
     /// waits for the next one.
-    fn awaiting_names(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
+    fn awaiting_names(&self, names: &BTreeSet<Name>) -> impl Iterator<Item = &Address> {
         let waiting = self.objects.taken.keys().filter(|address| self.index.records().has_current(address));
         let is_few = self.objects.taken.len() <= MAX_AWAITING;
         let concerns = is_few && waiting.clone().any(|address| names.contains(&address.name));
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn creates_start_after_ten_milliseconds_even_in_a_busy_component() {
-        let (mut debounce, start, name) = (Debounce::default(), Time::default(), Arc::from("a"));
+        let (mut debounce, start, name) = (Debounce::default(), Time::default(), Name::from("a"));
         for at in 0..10 {
             debounce.touch(&name, start + ms(at));
         }
@@ -477,8 +477,8 @@ mod tests {
     #[test]
     fn held_names_are_released_in_their_order_and_only_once() {
         let (mut debounce, start) = (Debounce::default(), Time::default());
-        let names: Vec<Arc<str>> = ["c", "a", "b"].map(Arc::from).into();
-        let set = |names: &[Arc<str>]| names.iter().cloned().collect::<BTreeSet<_>>();
+        let names: Vec<Name> = ["c", "a", "b"].map(Name::from).into();
+        let set = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<_>>();
         for name in &names {
             debounce.touch(name, start);
             debounce.hold(Queue::New, &set(std::slice::from_ref(name)));
@@ -506,7 +506,7 @@ mod tests {
     #[test]
     fn a_component_is_throttled_longer_than_its_planning_and_so_are_names_that_join_it() {
         let (mut debounce, start) = (Debounce::default(), Time::default());
-        let (a, b, c): (Arc<str>, Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"), Arc::from("c"));
+        let (a, b, c): (Name, Name, Name) = ("a".into(), "b".into(), "c".into());
         debounce.throttle(&[a.clone(), b.clone()].into(), ms(40), start);
         debounce.throttle(&[c.clone()].into(), ms(2), start);
         for name in [&a, &c] {
@@ -530,8 +530,8 @@ mod tests {
 
     #[test]
     fn a_name_is_due_again_only_if_it_changes_or_its_plan_ends() {
-        let (mut debounce, start, name) = (Debounce::default(), Time::default(), Arc::from("a"));
-        let (names, later) = (BTreeSet::from([Arc::clone(&name)]), start + ms(20));
+        let (mut debounce, start, name) = (Debounce::default(), Time::default(), Name::from("a"));
+        let (names, later) = (BTreeSet::from([name.clone()]), start + ms(20));
         debounce.touch(&name, start);
         debounce.begin(&names);
         assert!(debounce.due(later).is_empty() && debounce.contains("a"), "it is being planned");
@@ -552,7 +552,7 @@ mod tests {
     #[test]
     fn destroys_wait_for_a_quiet_component_but_no_longer_than_a_second() {
         let (mut debounce, start) = (Debounce::default(), Time::default());
-        let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
+        let (a, b): (Name, Name) = ("a".into(), "b".into());
         debounce.touch(&a, start);
         assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), Some(start + ms(100)));
         debounce.touch(&b, start + ms(60));

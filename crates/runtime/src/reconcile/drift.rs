@@ -2,7 +2,6 @@
 //! interval.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::summarize::Note;
@@ -10,7 +9,7 @@ use super::time::Time;
 use super::{Command, Environment, Reconciler, retry};
 use engine::load::{Config, DriftAction};
 use engine::plan::PlanOptions;
-use model::{Address, Drift, Health, Observed, Reason, Secrets, Stored};
+use model::{Address, Drift, Health, Name, Observed, Reason, Secrets, Stored};
 
 /// The fraction of its interval by which an object is read early, together with others of its component.
 const READ_TOGETHER: u32 = 20;
@@ -123,11 +122,11 @@ impl Reconciler {
     /// in another cluster only, and those on which new objects depend, which may have to wait.
     pub fn unseen_objects(
         &self,
-        names: &BTreeSet<Arc<str>>,
+        names: &BTreeSet<Name>,
         config: &Config,
         environment: &dyn Environment,
     ) -> BTreeSet<Address> {
-        let targets: BTreeSet<&Arc<str>> = names
+        let targets: BTreeSet<&Name> = names
             .iter()
             .filter(|name| self.may_have_new_objects(name))
             .filter_map(|name| config.resource(&Address::single(name.clone())))
@@ -147,7 +146,7 @@ impl Reconciler {
             .collect()
     }
 
-    fn may_have_new_objects(&self, name: &Arc<str>) -> bool {
+    fn may_have_new_objects(&self, name: &Name) -> bool {
         self.recorded(name).next().is_none()
             || self.index.instance(name).is_some_and(|instance| instance.repetition.is_some())
     }
@@ -245,7 +244,7 @@ fn is_terminating(health: &Health) -> bool {
 }
 
 /// Whether a user wants to replace a recorded object of this name, and no plan has handled that.
-fn is_to_be_replaced(config: &Config, name: &Arc<str>, stored: &Stored) -> bool {
+fn is_to_be_replaced(config: &Config, name: &Name, stored: &Stored) -> bool {
     config.resource(&Address::single(name.clone())).is_some_and(|instance| {
         let requested = &instance.replace_requested;
         !requested.is_empty() && *requested != stored.record.handled_replace_request

@@ -9,7 +9,7 @@ use api::{PlanStatus, RequiredApproval};
 use engine::graph::render;
 use engine::plan::approval::{Guarded, Offer};
 use engine::plan::published;
-use model::{Diagnostics, Reason, Uid};
+use model::{Diagnostics, Name, Reason, Uid};
 
 /// The maximum size of the status of a Plan, in bytes.
 const MAX_STATUS: usize = 512 * 1024;
@@ -17,7 +17,7 @@ const MAX_STATUS: usize = 512 * 1024;
 /// The changes of one component that need an approval.
 #[derive(Clone, Debug)]
 pub struct GuardedComponent {
-    pub names: BTreeSet<Arc<str>>,
+    pub names: BTreeSet<Name>,
     pub guarded: Guarded,
     /// Where users decide on those that are not approved; `None` if all are.
     pub offer: Option<Offer>,
@@ -27,7 +27,7 @@ pub struct GuardedComponent {
 
 impl GuardedComponent {
     /// The names of the objects whose changes need an approval.
-    pub fn changed_names(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn changed_names(&self) -> impl Iterator<Item = &Name> {
         self.guarded.changes.iter().map(|change| &change.digest.address.name)
     }
 
@@ -57,14 +57,14 @@ impl HeldPlan {
 /// A Resource whose change waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOwner {
-    pub name: Arc<str>,
+    pub name: Name,
     pub uid: Uid,
 }
 
 /// The Plan for the changes of a component that are not approved.
 pub fn held_plan(
     ordered: &pipeline::OrderedPlan,
-    component: &BTreeSet<Arc<str>>,
+    component: &BTreeSet<Name>,
     guarded: &Guarded,
     held: &RequiredApproval,
 ) -> HeldPlan {

@@ -31,7 +31,7 @@ use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 use engine::load::{Config, DataLookup, Instance};
 use engine::plan::ObjectBlock;
-use model::{Address, Diagnostics, Namespace, Observed, Stored, Uid, Value, Version, in_family};
+use model::{Address, Diagnostics, Name, Namespace, Observed, Stored, Uid, Value, Version, in_family};
 
 pub use self::approvals::{ApprovalPlan, PlanId};
 pub use self::inputs::InputKey;
@@ -43,7 +43,7 @@ pub use self::wake::Changes;
 
 use self::approvals::ApprovalCache;
 use self::families::FamilyCache;
-use self::inputs::InputCache;
+use self::inputs::{InputCache, Reader};
 use self::links::{Links, dependency_names};
 use self::providers::ProviderCache;
 use self::renames::RenameCandidates;
@@ -76,9 +76,9 @@ pub enum Event {
     /// A Resource or a `DataSource` was created or changed.
     ResourceApplied(ObservedResource),
     /// The write of the status with this digest, of the Resource with this UID, has ended.
-    StatusWritten { name: Arc<str>, uid: Uid, digest: u64, outcome: StatusOutcome },
+    StatusWritten { name: Name, uid: Uid, digest: u64, outcome: StatusOutcome },
     /// A Resource or a `DataSource` was deleted, by the name in its address.
-    ResourceDeleted(Arc<str>),
+    ResourceDeleted(Name),
     /// A record was created or changed.
     RecordApplied(Stored),
     /// The size of a record in its store, in bytes.
@@ -93,9 +93,9 @@ pub enum Event {
     /// The index of a family was created or changed.
     FamilyApplied(Family),
     /// The index of a family was deleted at this version.
-    FamilyDeleted(Arc<str>, Version),
+    FamilyDeleted(Name, Version),
     /// The index of a family exists but cannot be read, for this reason.
-    FamilyUnreadable(Arc<str>, String),
+    FamilyUnreadable(Name, String),
     /// A new list of all objects of a kind starts.
     Relisting(ListedKind),
     /// The list is complete: objects that it does not contain no longer exist.
@@ -153,7 +153,7 @@ pub struct Index {
     incomplete: Diagnostics,
     /// Counts the changes of the namespace, which any expression may read.
     namespace_version: u64,
-    entries: BTreeMap<Arc<str>, Entry>,
+    entries: BTreeMap<Name, Entry>,
     records: Records,
     families: FamilyCache,
     links: Links,
@@ -220,7 +220,7 @@ impl Index {
     /// The UID of a Resource that lacks its finalizer or its annotation, although it is not being deleted and has, or had,
     /// a record; with the address of such a record, if its object is recorded. What this process has just removed itself
     /// is not lacking.
-    pub fn unclaimed(&self, name: &Arc<str>) -> Option<(Address, Uid)> {
+    pub fn unclaimed(&self, name: &Name) -> Option<(Address, Uid)> {
         let entry = self.entries.get(name)?;
         let instance = entry.overlay.over(&entry.instance);
         let may_lack = !instance.uid.is_empty() && !instance.deleting && !matches!(entry.overlay, Overlay::Unmarked(_));
@@ -276,17 +276,17 @@ impl Index {
         }
     }
 
-    pub fn knows(&self, name: &str) -> bool {
+    pub fn knows(&self, name: &Name) -> bool {
         self.entries.contains_key(name) || self.is_recorded(name)
     }
 
     /// Whether any address of that name has a record.
-    fn is_recorded(&self, name: &str) -> bool {
+    fn is_recorded(&self, name: &Name) -> bool {
         self.addresses(name).next().is_some()
     }
 
-    pub fn addresses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
-        self.records.range(Address::single(name)..).map(|(address, _)| address).take_while(move |a| *a.name == *name)
+    pub fn addresses<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Address> {
+        in_family(&self.records, name).map(|(address, _)| address)
     }
 
     pub fn apply(&mut self, event: Event) {
@@ -340,7 +340,7 @@ impl Index {
 
     /// The names that are connected with any of these, by configuration or by records. The cost is proportional to the
     /// result.
-    pub fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
+    pub fn component(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<Name> {
         self.with_rename_candidates(self.links.component(names))
     }
 
@@ -350,7 +350,7 @@ impl Index {
     }
 
     /// The configuration of these names.
-    pub fn config(&self, names: &BTreeSet<Arc<str>>) -> Config {
+    pub fn config(&self, names: &BTreeSet<Name>) -> Config {
         let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
         let resources = names.iter().filter_map(|name| self.instance(name));
         resources.for_each(|resource| config.add(self.families.checked(resource)));
@@ -361,14 +361,14 @@ impl Index {
     }
 
     /// Instances in the family indexes of these names, including those whose record is lost.
-    pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Arc<str>>) -> impl Iterator<Item = &'a Address> {
+    pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Name>) -> impl Iterator<Item = &'a Address> {
         let indexed = names.iter().flat_map(|name| self.families.instances(name));
         // The watch has not delivered all changes of instances that this process removed.
         indexed.filter(|address| !self.records.is_erased(address))
     }
 
     /// Those of these names whose index replaces one that was lost.
-    pub fn rebuilt_indexes(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+    pub fn rebuilt_indexes(&self, names: &BTreeSet<Name>) -> BTreeSet<Name> {
         names.iter().filter(|name| self.families.is_rebuilt(name)).cloned().collect()
     }
 
@@ -378,7 +378,7 @@ impl Index {
                 .entries
                 .iter()
                 .filter(|(_, entry)| listed_kind(&entry.instance) == kind)
-                .map(|(name, _)| name.clone())
+                .map(|(name, _)| name.text().clone())
                 .collect(),
             ListedKind::ProviderConfigs => self.providers.names().cloned().collect(),
             ListedKind::Records => return self.records_relisting(),
@@ -393,7 +393,7 @@ impl Index {
         for name in self.unlisted.remove(&kind).unwrap_or_default() {
             match kind {
                 ListedKind::ProviderConfigs => self.provider_config_deleted(&name),
-                _ => self.resource_deleted(&name),
+                _ => self.resource_deleted(&name.into()),
             }
         }
     }
@@ -445,7 +445,7 @@ impl Index {
         self.update_renames(&name);
     }
 
-    fn resource_deleted(&mut self, name: &Arc<str>) {
+    fn resource_deleted(&mut self, name: &Name) {
         let Some(entry) = self.entries.remove(name) else { return };
         self.changes.names.extend(self.rename_candidates(&entry.instance));
         // A Plan that waits until the Resource is planned would wait for ever.
@@ -474,11 +474,15 @@ impl Index {
     fn input_changed(&mut self, key: &InputKey, data: DataLookup) {
         let Some((before, readers)) = self.inputs.update(key, data.clone()) else { return };
         let mut settings = Vec::new();
-        for name in readers {
-            settings.extend(name.strip_prefix(providers::READER_PREFIX).map(Arc::<str>::from));
-            let reader = self.entries.get(name);
-            if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
-                self.changes.names.insert(name.clone());
+        for reader in readers {
+            match reader {
+                Reader::Resource(name) => {
+                    let reader = self.entries.get(name);
+                    if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
+                        self.changes.names.insert(name.clone());
+                    }
+                }
+                Reader::ProviderConfig(name) => settings.push(name.clone()),
             }
         }
         for name in settings {
@@ -502,7 +506,7 @@ impl Index {
         self.wake_all();
     }
 
-    fn relink(&mut self, name: &Arc<str>) {
+    fn relink(&mut self, name: &Name) {
         let entry = self.entries.get(name);
         let desired = entry.into_iter().flat_map(|entry| {
             let instance = &entry.instance;
@@ -511,7 +515,7 @@ impl Index {
             instance.references.iter().chain(settings).map(|r| &r.target.name).chain(before)
         });
         let records = in_family(&self.records, name);
-        let mut targets: BTreeSet<Arc<str>> = desired.filter(|target| *target != name).cloned().collect();
+        let mut targets: BTreeSet<Name> = desired.filter(|target| *target != name).cloned().collect();
         targets.extend(records.flat_map(|(_, stored)| dependency_names(stored)));
         self.links.set(name, targets);
     }

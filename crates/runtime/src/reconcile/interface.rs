@@ -14,7 +14,8 @@ use api::{PlanStatus, ProviderConfigStatus, ResourceStatus};
 use engine::load::Instance;
 use engine::plan::moves::Move;
 use model::{
-    Address, Diagnostics, Namespace, ProviderUse, Quota, Reason, Recorded, RecordedObject, Step, Stored, TypeName, Uid,
+    Address, Diagnostics, Name, Namespace, ProviderUse, Quota, Reason, Recorded, RecordedObject, Step, Stored,
+    TypeName, Uid,
 };
 /// The differences between the controller and `purlin dev`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,7 +55,7 @@ pub enum Signal {
     /// A [`Command::Plan`] has finished.
     Planned(Box<PlanResult>),
     /// A [`Command::Plan`] for these names panicked.
-    PlanningPanicked(BTreeSet<Arc<str>>),
+    PlanningPanicked(BTreeSet<Name>),
     /// Progress of a [`Command::Execute`].
     Worker(WorkerEvent),
     /// A [`Command::Recover`] has finished.
@@ -62,9 +63,9 @@ pub enum Signal {
     /// A [`Command::Move`] has finished.
     Moved(Box<MoveResult>),
     /// The release of the Resource with this name and UID failed.
-    ReleaseFailed(Arc<str>, Uid),
+    ReleaseFailed(Name, Uid),
     /// The [`Command::Claim`] of this name has succeeded (`true`) or failed.
-    Claimed(Arc<str>, bool),
+    Claimed(Name, bool),
     /// The response of a provider to the configuration of a `ProviderConfig`.
     ProviderConfigured(Arc<str>, Arc<ProviderUse>, ConfigurationCheck),
     /// A [`Command::WriteApproval`] has ended: the UID of the Plan, or `None` if it failed.
@@ -81,7 +82,7 @@ pub enum Command {
     /// Cancel all plannings.
     CancelPlans,
     /// Informational: a plan was adopted.
-    Adopted { names: BTreeSet<Arc<str>>, adoption: Arc<Adoption> },
+    Adopted { names: BTreeSet<Name>, adoption: Arc<Adoption> },
     /// Informational: the progress of a step.
     Progress(Step, ProgressKind),
     /// Execute an order of the schedule; ends with [`Signal::Worker`].
@@ -110,7 +111,7 @@ pub enum Command {
         terminating: bool,
     },
     /// Remove the finalizer and the annotation of a Resource that is being deleted, if the store has no record of it.
-    Release { name: Arc<str>, uid: Uid },
+    Release { name: Name, uid: Uid },
     /// Add the finalizer and the annotation to a Resource that lacks one of them, unless the store shows that it needs
     /// none; ends with [`Signal::Claimed`].
     Claim {
@@ -145,7 +146,7 @@ pub struct MoveRequest {
     pub moves: Vec<Move>,
     /// The records that the moves change; executing the moves updates them.
     pub records: Recorded,
-    pub(crate) names: BTreeSet<Arc<str>>,
+    pub(crate) names: BTreeSet<Name>,
     /// The objects whose records may change.
     pub(crate) involved: BTreeSet<Address>,
     /// Warnings of the drivers of new types.
@@ -195,7 +196,7 @@ impl ApprovalWrite {
 pub struct StatusTarget {
     pub namespace: Namespace,
     /// The name in its address.
-    pub name: Arc<str>,
+    pub name: Name,
     pub uid: Uid,
 }
 

@@ -12,7 +12,7 @@ use super::time::Time;
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
 use engine::load::{DriftAction, Instance};
 use engine::plan::{EffectiveLifecycle, ObjectBlock};
-use model::{Action, Address, Change, Health, Reason, Step, TypeName, Uid, in_family, with_namespace};
+use model::{Action, Address, Change, Health, Name, Reason, Step, TypeName, Uid, in_family, with_namespace};
 
 #[derive(Debug, Default)]
 pub struct Objects {
@@ -49,7 +49,7 @@ impl Objects {
         self.tracked.entry(address.clone()).or_default()
     }
 
-    pub fn of<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
+    pub fn of<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
         in_family(&self.tracked, name).map(|(address, tracked)| (address, &**tracked))
     }
 
@@ -468,7 +468,7 @@ impl Reconciler {
 
     /// Releases a Resource that is being deleted once it has no objects; a family may never have had any. Returns
     /// whether that is so.
-    pub fn release_if_empty(&mut self, name: &Arc<str>) -> bool {
+    pub fn release_if_empty(&mut self, name: &Name) -> bool {
         let resource = self.index.instance(name);
         let Some(resource) = resource.filter(|resource| resource.deleting && resource.has_finalizer) else {
             return false;
@@ -483,7 +483,7 @@ impl Reconciler {
     }
 
     /// Whether any instance of a Resource has a record or work in progress.
-    fn has_traces(&self, name: &Arc<str>) -> bool {
+    fn has_traces(&self, name: &Name) -> bool {
         let records = self.index.records();
         self.moving.contains(name)
             || self.recorded(name).next().is_some()
@@ -491,7 +491,7 @@ impl Reconciler {
     }
 
     /// Retries a failed release with back-off.
-    pub fn release_failed(&mut self, name: Arc<str>, uid: &Uid) {
+    pub fn release_failed(&mut self, name: Name, uid: &Uid) {
         self.resources.released.remove(uid);
         let address = Address::single(name);
         let wait = self.wait_after_failure(&address, Reason::OperationFailed);
@@ -500,7 +500,7 @@ impl Reconciler {
 
     /// Gives a Resource its finalizer and annotation back, whatever its state: without them, its deletion would leave its
     /// object behind.
-    pub fn claim(&mut self, name: &Arc<str>) {
+    pub fn claim(&mut self, name: &Name) {
         if self.moving.contains(name) || self.resources.claiming.contains(name) {
             return;
         }
@@ -511,7 +511,7 @@ impl Reconciler {
     }
 
     /// Retries a failed claim with back-off.
-    pub fn claimed(&mut self, name: Arc<str>, done: bool) {
+    pub fn claimed(&mut self, name: Name, done: bool) {
         if self.resources.claiming.remove(&name) && !done {
             let address = Address::single(name);
             let wait = self.wait_after_failure(&address, Reason::OperationFailed);
@@ -554,7 +554,7 @@ impl Reconciler {
     /// An object of this type was destroyed: plans those that cannot be created because another one has their identity.
     pub fn identity_freed(&mut self, type_name: &TypeName) {
         let waiting = self.objects.taken.iter().filter(|(_, of)| *of == type_name);
-        let names: BTreeSet<Arc<str>> = waiting.map(|(address, _)| address.name.clone()).collect();
+        let names: BTreeSet<Name> = waiting.map(|(address, _)| address.name.clone()).collect();
         names.iter().for_each(|name| self.touch(name));
     }
 

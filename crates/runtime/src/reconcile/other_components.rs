@@ -9,7 +9,7 @@ use super::index::Index;
 use super::objects::TrackedObject;
 use engine::load::Instance;
 use engine::plan::{OtherComponents, PendingImport};
-use model::{Address, Stored, TypeName};
+use model::{Address, Name, Stored, TypeName};
 
 impl Reconciler {
     /// The records and imports of other components that a plan of these names must respect: the records of the types
@@ -17,7 +17,7 @@ impl Reconciler {
     pub fn other_components(
         &self,
         index: &Index,
-        names: &BTreeSet<Arc<str>>,
+        names: &BTreeSet<Name>,
         addresses: &BTreeSet<Address>,
     ) -> OtherComponents {
         let importing: BTreeSet<TypeName> = names
@@ -49,7 +49,7 @@ impl Reconciler {
     }
 
     /// The records and imports of other components that have one of these types.
-    fn importable(&self, index: &Index, names: &BTreeSet<Arc<str>>, types: &BTreeSet<TypeName>) -> OtherComponents {
+    fn importable(&self, index: &Index, names: &BTreeSet<Name>, types: &BTreeSet<TypeName>) -> OtherComponents {
         let records =
             self.index.records().values().filter(|stored| {
                 types.contains(&stored.record.type_name) && !names.contains(&stored.record.address.name)
@@ -62,12 +62,7 @@ impl Reconciler {
     }
 
     /// The imports of other components that have one of these types.
-    fn pending_imports(
-        &self,
-        index: &Index,
-        names: &BTreeSet<Arc<str>>,
-        types: &BTreeSet<TypeName>,
-    ) -> Vec<PendingImport> {
+    fn pending_imports(&self, index: &Index, names: &BTreeSet<Name>, types: &BTreeSet<TypeName>) -> Vec<PendingImport> {
         let importing = index
             .importing()
             .filter(|instance| types.contains(&instance.type_name) && !names.contains(&instance.address.name));
@@ -83,12 +78,7 @@ impl Reconciler {
     }
 
     /// The instances of other components that are to be created and have one of these types.
-    fn new_instances(
-        &self,
-        index: &Index,
-        names: &BTreeSet<Arc<str>>,
-        types: &BTreeSet<TypeName>,
-    ) -> Vec<Arc<Instance>> {
+    fn new_instances(&self, index: &Index, names: &BTreeSet<Name>, types: &BTreeSet<TypeName>) -> Vec<Arc<Instance>> {
         let instances = index.instances().filter(|instance| {
             types.contains(&instance.type_name)
                 && !names.contains(&instance.address.name)

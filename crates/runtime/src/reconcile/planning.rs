@@ -18,7 +18,7 @@ use engine::load::Config;
 use engine::plan::approval::{Approvals, Digester, followers};
 use engine::plan::moves::Move;
 use engine::plan::{ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache};
-use model::{Action, Address, ChangeApproval, Reason, Recorded, Version, has_errors, in_family};
+use model::{Action, Address, ChangeApproval, Name, Reason, Recorded, Version, has_errors, in_family};
 
 /// How often destroys that are held because of the CRD are retried.
 pub const CRD_AGAIN: Duration = Duration::from_secs(15);
@@ -48,7 +48,7 @@ pub struct PlanRequest {
     /// The known objects; planning may add instances of families.
     pub(crate) addresses: BTreeSet<Address>,
     pub(crate) fingerprints: BTreeMap<Address, u64>,
-    pub(crate) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    pub(crate) desired_digests: Arc<BTreeMap<Name, u64>>,
     pub(crate) began: Time,
 }
 
@@ -72,11 +72,11 @@ impl PlanResult {
 /// its own components.
 #[derive(Debug, Default)]
 pub struct PlanScope {
-    pub names: BTreeSet<Arc<str>>,
+    pub names: BTreeSet<Name>,
     /// The components of `names`. A running plan can join several, which must be planned together until it ends.
-    pub components: Vec<BTreeSet<Arc<str>>>,
+    pub components: Vec<BTreeSet<Name>>,
     /// The same without what only a running plan joins. Users decide on each of these.
-    pub connected: Vec<BTreeSet<Arc<str>>>,
+    pub connected: Vec<BTreeSet<Name>>,
     /// Whether planning calls providers, which may be slow.
     pub asks_providers: bool,
 }
@@ -84,7 +84,7 @@ pub struct PlanScope {
 /// The part of a plan that covers some components.
 #[derive(Debug)]
 pub struct PlanPart {
-    pub names: BTreeSet<Arc<str>>,
+    pub names: BTreeSet<Name>,
     pub adoption: Arc<Adoption>,
     pub versions: BTreeMap<Address, Version>,
     pub fingerprints: BTreeMap<Address, u64>,
@@ -113,13 +113,13 @@ pub struct Planning {
     /// When names were last released that were held back, for each [`Queue`](super::debounce::Queue).
     pub released_at: [Time; 2],
     /// The names of plans that are being computed. They are disjoint.
-    pub in_progress: BTreeSet<Arc<str>>,
+    pub in_progress: BTreeSet<Name>,
     /// Names that have joined a component that is being planned or moved. They are planned afterwards.
-    pub joining: BTreeSet<Arc<str>>,
+    pub joining: BTreeSet<Name>,
     /// Names whose last plan was stale because steps continued during planning.
-    pub stale_names: BTreeSet<Arc<str>>,
+    pub stale_names: BTreeSet<Name>,
     /// Names for which the schedule is paused during planning, and until when at the latest.
-    pub pauses: Vec<(Time, BTreeSet<Arc<str>>)>,
+    pub pauses: Vec<(Time, BTreeSet<Name>)>,
     /// Destructive plan parts that wait until their component is quiet.
     pub deferred: Vec<DeferredPart>,
     /// Plans with open steps.
@@ -137,7 +137,7 @@ impl Planning {
     }
 
     /// Whether a name has changed since its last plan, or is being planned.
-    pub fn is_unplanned(&self, name: &Arc<str>) -> bool {
+    pub fn is_unplanned(&self, name: &Name) -> bool {
         self.debounce.contains(name) || self.in_progress.contains(name) || self.joining.contains(name)
     }
 
@@ -155,7 +155,7 @@ impl Planning {
         self.deferred.iter().map(|deferred| deferred.part.names.len()).sum()
     }
 
-    fn finish(&mut self, names: &BTreeSet<Arc<str>>) {
+    fn finish(&mut self, names: &BTreeSet<Name>) {
         names.iter().for_each(|name| _ = self.in_progress.remove(name));
         self.joining.clear();
         self.debounce.finish(names);
@@ -168,9 +168,9 @@ impl Planning {
     }
 
     /// Drops the deferred parts that a new plan of these names replaces. Returns their names, which are due again.
-    pub fn drop_deferred(&mut self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+    pub fn drop_deferred(&mut self, names: &BTreeSet<Name>) -> BTreeSet<Name> {
         let dropped = self.deferred.extract_if(.., |deferred| !deferred.part.names.is_disjoint(names));
-        let due: BTreeSet<Arc<str>> = dropped.flat_map(|dropped| dropped.part.names).collect();
+        let due: BTreeSet<Name> = dropped.flat_map(|dropped| dropped.part.names).collect();
         self.debounce.finish(&due);
         due
     }
@@ -234,7 +234,7 @@ impl Reconciler {
     pub fn plan_options(
         &self,
         index: &Index,
-        names: &BTreeSet<Arc<str>>,
+        names: &BTreeSet<Name>,
         addresses: &BTreeSet<Address>,
         seed: u64,
     ) -> PlanOptions {
@@ -259,7 +259,7 @@ impl Reconciler {
 
     /// Every object of these names that is desired or recorded in the index, recorded in the schedule, or was planned
     /// before. Planning may find more instances of a family.
-    pub fn addresses(&self, index: &Index, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
+    pub fn addresses(&self, index: &Index, names: &BTreeSet<Name>) -> BTreeSet<Address> {
         let mut addresses = BTreeSet::new();
         for name in names {
             let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
@@ -347,7 +347,7 @@ impl Reconciler {
     }
 
     /// Plans names again whose planning panicked, after a delay, since they are likely to panic again.
-    pub fn planning_panicked(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn planning_panicked(&mut self, names: &BTreeSet<Name>) {
         self.planning.finish(names);
         if self.phase != Phase::Active {
             return;
@@ -437,7 +437,7 @@ impl Reconciler {
 
     /// Pauses steps for the plan that follows a stale one. While steps follow each other quickly, every plan would be
     /// stale when it is ready.
-    pub fn pause_if_stale(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn pause_if_stale(&mut self, names: &BTreeSet<Name>) {
         if !self.planning.stale_names.is_disjoint(names) {
             self.planning.stale_names.retain(|name| !names.contains(name));
             self.schedule.pause(names);
@@ -453,11 +453,11 @@ impl Reconciler {
     }
 
     /// Resumes steps that paused for a plan of any of these names.
-    pub fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn resume(&mut self, names: &BTreeSet<Name>) {
         self.resume_where(|_, paused| !paused.is_disjoint(names));
     }
 
-    fn resume_where(&mut self, is_over: impl Fn(Time, &BTreeSet<Arc<str>>) -> bool) {
+    fn resume_where(&mut self, is_over: impl Fn(Time, &BTreeSet<Name>) -> bool) {
         for (_, names) in self.planning.pauses.extract_if(.., |(until, names)| is_over(*until, names)) {
             self.schedule.resume(&names);
         }
@@ -466,12 +466,12 @@ impl Reconciler {
 }
 
 impl PlanRequest {
-    pub fn names(&self) -> &BTreeSet<Arc<str>> {
+    pub fn names(&self) -> &BTreeSet<Name> {
         &self.scope.names
     }
 
     /// The first name of each component.
-    pub fn components(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn components(&self) -> impl Iterator<Item = &Name> {
         self.scope.components.iter().filter_map(BTreeSet::first)
     }
 
@@ -542,7 +542,7 @@ impl PlanRequest {
         }
         let components = Arc::new(self.scope.first_names());
         let mut parts: Vec<PlanPart> = Vec::new();
-        let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut calm: BTreeSet<Name> = BTreeSet::new();
         for names in ordered_together(self.scope.components.clone(), &plan) {
             let moves: Vec<Move> = moves.iter().filter(|moved| names.contains(&moved.from.name)).cloned().collect();
             let (kind, graph) = match () {
@@ -568,9 +568,9 @@ impl PlanRequest {
         plan: Plan,
         graph: ActionGraph,
         config: &Arc<Config>,
-        names: BTreeSet<Arc<str>>,
+        names: BTreeSet<Name>,
         kind: PartKind,
-        components: &Arc<BTreeMap<Arc<str>, Arc<str>>>,
+        components: &Arc<BTreeMap<Name, Name>>,
     ) -> PlanPart {
         let recorded = self.recorded.iter().filter(|(address, _)| names.contains(&address.name));
         let running = self.options.running.iter().filter(|running| names.contains(&running.step.address.name));
@@ -607,7 +607,7 @@ impl PlanRequest {
 
 impl PlanScope {
     /// The first name of each name's component.
-    fn first_names(&self) -> BTreeMap<Arc<str>, Arc<str>> {
+    fn first_names(&self) -> BTreeMap<Name, Name> {
         let mut first_names = BTreeMap::new();
         for component in &self.components {
             let first = component.first().cloned().unwrap_or_default();
@@ -618,7 +618,7 @@ impl PlanScope {
 }
 
 pub fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Address, u64> {
-    let mut last: Option<(&Arc<str>, u64)> = None;
+    let mut last: Option<(&Name, u64)> = None;
     let mut fingerprints = BTreeMap::new();
     for address in addresses {
         let known = last.filter(|(name, _)| **name == address.name).map(|(_, shared)| shared);
@@ -630,7 +630,7 @@ pub fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Ad
 }
 
 /// The components, joined where a step of one makes a change of another possible: one waits for the other.
-fn ordered_together(mut components: Vec<BTreeSet<Arc<str>>>, plan: &Plan) -> Vec<BTreeSet<Arc<str>>> {
+fn ordered_together(mut components: Vec<BTreeSet<Name>>, plan: &Plan) -> Vec<BTreeSet<Name>> {
     for (address, object) in plan.objects.iter().filter(|(_, object)| !object.remedies.is_empty()) {
         let joined = std::iter::once(address).chain(&object.remedies).map(|address| &address.name);
         let parts = components.extract_if(.., |names| joined.clone().any(|name| names.contains(name)));
@@ -640,7 +640,7 @@ fn ordered_together(mut components: Vec<BTreeSet<Arc<str>>>, plan: &Plan) -> Vec
     components
 }
 
-fn only<T: Clone>(items: &BTreeMap<Address, T>, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, T> {
+fn only<T: Clone>(items: &BTreeMap<Address, T>, names: &BTreeSet<Name>) -> BTreeMap<Address, T> {
     items.iter().filter(|(address, _)| names.contains(&address.name)).map(cloned).collect()
 }
 
@@ -649,7 +649,7 @@ fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
 }
 
 /// Whether the plan destroys, replaces or forgets an object of these components.
-fn gives_up(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
+fn gives_up(plan: &Plan, names: &BTreeSet<Name>) -> bool {
     plan.changes().any(|change| {
         matches!(change.action, Action::Replace | Action::Destroy | Action::Forget)
             && names.contains(&change.address.name)
@@ -668,8 +668,8 @@ mod tests {
         assert_eq!(ordered_together(components.clone(), &plan(&[("a", "x")])).len(), components.len());
     }
 
-    fn names(names: &str) -> BTreeSet<Arc<str>> {
-        names.split(' ').map(Arc::from).collect()
+    fn names(names: &str) -> BTreeSet<Name> {
+        names.split(' ').map(Name::from).collect()
     }
 
     /// A plan in which each first object waits for the second one.

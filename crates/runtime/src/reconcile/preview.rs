@@ -12,14 +12,14 @@ use api::PreviewRefresh;
 use engine::load::{Config, DataLookup, Proposal};
 use engine::plan::approval::{Approvals, Digester, Guarded};
 use engine::plan::{ObjectBlock, Plan, PlanOptions, Refresh};
-use model::{Address, Reason, Recorded};
+use model::{Address, Name, Reason, Recorded};
 
 /// The desired state with the proposed manifests.
 #[derive(Debug)]
 pub struct ProposedState {
     index: Index,
     /// The names that the proposal affects.
-    names: BTreeSet<Arc<str>>,
+    names: BTreeSet<Name>,
 }
 
 /// The input of a preview.
@@ -30,7 +30,7 @@ pub struct PreviewRequest {
     pub options: PlanOptions,
     /// What is approved; `None` if nothing needs an approval.
     approvals: Option<Approvals>,
-    components: Vec<BTreeSet<Arc<str>>>,
+    components: Vec<BTreeSet<Name>>,
 }
 
 impl PreviewRequest {
@@ -94,8 +94,8 @@ impl Reconciler {
         self.add_preview_options(index, &addresses, refresh, now, &mut options);
         let recorded = self.index.records().of(&addresses);
         let approvals = Some(self.approvals()).filter(|approvals| approvals.concern(&config, &recorded));
-        let mut components: Vec<BTreeSet<Arc<str>>> = Vec::new();
-        let mut seen: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut components: Vec<BTreeSet<Name>> = Vec::new();
+        let mut seen: BTreeSet<Name> = BTreeSet::new();
         for name in names.into_iter().filter(|_| approvals.is_some()) {
             if !seen.contains(&name) {
                 let component = index.component([name]);
@@ -156,10 +156,9 @@ impl Reconciler {
 impl ProposedState {
     /// Applies a proposal to a copy of the index. `removed`: the names of Resources that count as deleted, unless the
     /// proposal contains them.
-    pub fn new(mut index: Index, proposal: Proposal, removed: &BTreeSet<Arc<str>>) -> Self {
+    pub fn new(mut index: Index, proposal: Proposal, removed: &BTreeSet<Name>) -> Self {
         let Proposal { instances, data, .. } = proposal;
-        let mut names: BTreeSet<Arc<str>> =
-            instances.iter().map(|instance| Arc::clone(&instance.address.name)).collect();
+        let mut names: BTreeSet<Name> = instances.iter().map(|instance| instance.address.name.clone()).collect();
         removed.difference(&names).for_each(|name| index.propose_deletion(name));
         instances.into_iter().for_each(|instance| index.propose_resource(instance));
         // A Resource may read a ConfigMap that is proposed too.

@@ -13,7 +13,7 @@ use super::{Command, Phase, Reconciler, ReportSubject};
 use crate::execute::{Adoption, HookNote, ProgressKind, WorkerCommand, Written};
 use engine::load::Instance;
 use engine::plan::{ObjectBlock, PlannedObject};
-use model::{Action, Address, Diagnostic, Health, Operation, Reason, Record, Severity, Step, Stored};
+use model::{Action, Address, Diagnostic, Health, Name, Operation, Reason, Record, Severity, Step, Stored};
 
 /// How long the watch may take to show that this process has removed the annotation of a Resource.
 const MARKS_SHOWN: Duration = Duration::from_secs(1);
@@ -353,7 +353,7 @@ impl Reconciler {
 
     /// The last record of a Resource that is being deleted was removed. If its annotation stays, other objects can exist
     /// whose records were lost, and the next plan says so.
-    fn plan_if_marked(&mut self, name: &Arc<str>) {
+    fn plan_if_marked(&mut self, name: &Name) {
         let is_last = self.recorded(name).next().is_none();
         let resource = self.index.instance(name).filter(|resource| is_last && resource.deleting);
         if resource.is_some_and(|resource| resource.has_record_annotation()) {
@@ -481,7 +481,7 @@ impl Reconciler {
     /// again that waited for such a plan.
     fn close_finished_plans(&mut self) {
         for AdoptedPlan { addresses, had_steps, .. } in self.planning.adopted.take_finished() {
-            let mut resources: BTreeMap<&Arc<str>, (Option<Arc<Instance>>, u64)> = BTreeMap::new();
+            let mut resources: BTreeMap<&Name, (Option<Arc<Instance>>, u64)> = BTreeMap::new();
             for address in &addresses {
                 let (resource, fingerprint) = resources.entry(&address.name).or_insert_with(|| {
                     (self.index.instance(&address.name), self.index.shared_fingerprint(&address.name))

@@ -2,7 +2,6 @@
 //! or the services behind the providers. They only delay creates, updates and replacements.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::Reconciler;
@@ -12,7 +11,7 @@ use super::time::{Moment, Time};
 use crate::execute::{Delay, StepLimit, StepQuota};
 use api::QUOTA;
 use engine::plan::ObjectQuota;
-use model::{Operation, Quota, Reason};
+use model::{Name, Operation, Quota, Reason};
 
 /// How often limited steps start at most: a turn looks at all that wait, and there can be ten thousands of them.
 const LIMITED_INTERVAL: Duration = Duration::from_millis(100);
@@ -21,12 +20,12 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// The names whose objects the limit holds back.
 #[derive(Debug, Default)]
-pub struct OverQuota(BTreeSet<Arc<str>>);
+pub struct OverQuota(BTreeSet<Name>);
 
 impl OverQuota {
-    pub fn set(&mut self, name: &Arc<str>, is_over: bool) {
+    pub fn set(&mut self, name: &Name, is_over: bool) {
         if is_over {
-            self.0.insert(Arc::clone(name));
+            self.0.insert(name.clone());
         } else {
             self.0.remove(name);
         }
@@ -37,7 +36,7 @@ impl OverQuota {
     }
 
     /// Removes and returns a name, which may have an object now.
-    fn take_next(&mut self) -> Option<Arc<str>> {
+    fn take_next(&mut self) -> Option<Name> {
         self.0.pop_first()
     }
 }
@@ -93,7 +92,7 @@ impl StepQuota for NamespaceQuota {
 
 impl Reconciler {
     /// How many objects the next plan of these names may create. `None`: there is no limit.
-    pub fn object_quota(&self, names: &BTreeSet<Arc<str>>) -> Option<ObjectQuota> {
+    pub fn object_quota(&self, names: &BTreeSet<Name>) -> Option<ObjectQuota> {
         let limit = self.quota().objects?;
         let known = self.objects.count();
         // Only near the limit is the exact number worth its cost.
@@ -103,7 +102,7 @@ impl Reconciler {
 
     /// The records, and the objects without a record that are being created or planned, or that are not valid. An object
     /// that is not valid also takes memory, so it counts until one of these names makes it valid.
-    fn used_objects(&self, names: &BTreeSet<Arc<str>>) -> usize {
+    fn used_objects(&self, names: &BTreeSet<Name>) -> usize {
         let records = self.index.records();
         let others = self.objects.all().filter(|(address, tracked)| {
             (is_being_created(tracked) || (is_invalid(tracked) && !names.contains(&address.name)))

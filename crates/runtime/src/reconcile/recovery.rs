@@ -1,18 +1,17 @@
 //! Resolves intents that a crash or another process left open, one object at a time, while everything else continues.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::index::Work;
 use super::objects::Hold;
 use super::{Command, Reconciler, RecoveryResult};
 use crate::execute::{Recovery, Written};
-use model::Stored;
+use model::{Name, Stored};
 
 impl Reconciler {
     /// Starts the recovery of every object of these names whose record has an open intent that no step of this process
     /// is executing.
-    pub fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn start_recoveries(&mut self, names: &BTreeSet<Name>) {
         let mut open = Vec::new();
         for name in names {
             let records = self.recorded(name).map(|(_, stored)| stored);

@@ -16,7 +16,7 @@ use super::{Command, Reconciler, ReportSubject, StatusTarget, StatusUpdate, Urge
 use api::ResourceStatus;
 use api::conditions::ConditionType;
 use engine::load::{Config, Expansion, Instance, InstanceKeys, Interner};
-use model::{Action, Address, InstanceKey, Reason, Step, Uid};
+use model::{Action, Address, InstanceKey, Name, Reason, Step, Uid};
 
 /// A step or a wait that takes longer than this gets an interim status.
 const INTERIM_DELAY: Duration = Duration::from_secs(1);
@@ -36,15 +36,15 @@ const WAITS_SHOWN: usize = 20;
 
 #[derive(Debug, Default)]
 pub struct Resources {
-    tracked: BTreeMap<Arc<str>, Box<TrackedResource>>,
+    tracked: BTreeMap<Name, Box<TrackedResource>>,
     /// Interned condition strings, which most Resources share.
     strings: Interner,
     /// Resources whose status may have changed in this turn.
-    pub changed: BTreeSet<Arc<str>>,
+    pub changed: BTreeSet<Name>,
     /// UIDs of Resources whose finalizer and annotation were, or are being, removed: one request each.
     pub released: BTreeSet<Uid>,
     /// Names of Resources whose finalizer and annotation are being added: one request each.
-    pub claiming: BTreeSet<Arc<str>>,
+    pub claiming: BTreeSet<Name>,
     counted: BTreeMap<(ObjectState, Reason), usize>,
 }
 
@@ -170,7 +170,7 @@ fn changes_object(tracked: &TrackedObject) -> bool {
 
 impl Reconciler {
     /// Updates a Resource after a plan.
-    pub fn track_resource(&mut self, name: &Arc<str>, config: &Config) {
+    pub fn track_resource(&mut self, name: &Name, config: &Config) {
         // Without a Resource, its objects are abandoned.
         let Some(shared) = config.resource(&Address::single(name.clone())).cloned() else {
             return self.untrack_resource(name);
@@ -186,7 +186,7 @@ impl Reconciler {
     }
 
     /// Drops a deleted Resource once none of its objects is tracked.
-    pub fn untrack_resource(&mut self, name: &Arc<str>) {
+    pub fn untrack_resource(&mut self, name: &Name) {
         if self.index.instance(name).is_some() || self.objects.of(name).next().is_some() {
             return;
         }
@@ -197,7 +197,7 @@ impl Reconciler {
     }
 
     /// Reports how many events were not reported, now that the family is idle.
-    fn report_suppressed(&mut self, name: &Arc<str>) {
+    fn report_suppressed(&mut self, name: &Name) {
         let Some(followed) = self.resources.get_mut(name) else { return };
         followed.reported = 0;
         let unreported = std::mem::take(&mut followed.unreported);
@@ -230,7 +230,7 @@ impl Reconciler {
 
     /// Whether the written status says that the current generation is ready, but an object of the Resource will change or
     /// cannot be planned.
-    fn is_no_longer_ready(&self, name: &Arc<str>) -> bool {
+    fn is_no_longer_ready(&self, name: &Name) -> bool {
         let Some((followed, written)) = self.resources.get(name).zip(self.index.published(name)) else { return false };
         !followed.shared.deleting
             && written.observed_generation == followed.shared.generation
@@ -239,12 +239,12 @@ impl Reconciler {
     }
 
     /// Schedules an interim status for a Resource that is still in progress.
-    pub fn publish_later(&mut self, name: &Arc<str>) {
+    pub fn publish_later(&mut self, name: &Name) {
         self.publish_after(name, INTERIM_DELAY);
     }
 
     /// Schedules an interim status.
-    pub fn publish_after(&mut self, name: &Arc<str>, delay: Duration) {
+    pub fn publish_after(&mut self, name: &Name, delay: Duration) {
         let now = self.now.time;
         let Some(followed) = self.resources.get_mut(name) else { return };
         let again = followed.published_at.filter(|_| followed.has_keys()).map(|at| at + FAMILY_INTERVAL);
@@ -256,7 +256,7 @@ impl Reconciler {
     }
 
     /// Writes a scheduled interim status when it is due.
-    pub fn publish_if_due(&mut self, name: &Arc<str>) {
+    pub fn publish_if_due(&mut self, name: &Name) {
         let now = self.now.time;
         let Some(followed) = self.resources.get_mut(name) else { return };
         if followed.publish_at.is_some_and(|at| at <= now) {
@@ -266,7 +266,7 @@ impl Reconciler {
     }
 
     /// Writes the status of a Resource if it has changed.
-    fn publish(&mut self, name: &Arc<str>, urgency: Urgency) {
+    fn publish(&mut self, name: &Name, urgency: Urgency) {
         let Some(Summary { status, notes, state, reason }) = self.summary(name) else { return };
         let Some(followed) = self.resources.get_mut(name) else { return };
         followed.publish_at = None;
@@ -288,7 +288,7 @@ impl Reconciler {
     }
 
     /// `None` if the Resource no longer exists.
-    fn summary(&self, name: &Arc<str>) -> Option<Summary> {
+    fn summary(&self, name: &Name) -> Option<Summary> {
         let followed = self.resources.get(name)?;
         if self.index.instance(name)?.uid != followed.shared.uid {
             return None;
@@ -305,12 +305,12 @@ impl Reconciler {
     }
 
     /// The objects of a Resource that were planned or have a record.
-    fn known_objects<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
+    fn known_objects<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
         let records = self.index.records();
         self.objects.of(name).filter(move |(address, tracked)| tracked.is_planned() || records.contains_key(*address))
     }
 
-    fn family_summary(&self, name: &Arc<str>, followed: &TrackedResource, previous: &PublishedStatus) -> Summary {
+    fn family_summary(&self, name: &Name, followed: &TrackedResource, previous: &PublishedStatus) -> Summary {
         let single = Address::single(name.clone());
         // An entry at the address of the Resource that has no object explains why the instances are not known.
         let (gates, objects): (Vec<_>, Vec<_>) = self.known_objects(name).partition(|(address, tracked)| {

@@ -32,7 +32,7 @@ use tracing::debug;
 
 use crate::execute::{Journal, JournalError, Loss};
 use crate::store::secrets::{RequestError, RetryPolicy, SecretContent, Secrets};
-use model::{Address, InstanceKey, Namespace, Operation, Record, Stored, Uid, Version};
+use model::{Address, InstanceKey, Name, Namespace, Operation, Record, Stored, Uid, Version};
 use process::lock;
 
 pub use marks::{FINALIZER, MarkOutcome, RECORD_ANNOTATION, ResourceMeta};
@@ -44,13 +44,13 @@ use marks::Marks;
 /// write relies on it.
 pub trait ResourceView: Send + Sync {
     /// The metadata of a Resource, if known.
-    fn metadata(&self, namespace: &str, name: &str) -> Option<ResourceMeta>;
+    fn metadata(&self, namespace: &str, name: &Name) -> Option<ResourceMeta>;
 
     /// The instances of a Resource that have a record.
-    fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
+    fn recorded(&self, namespace: &str, name: &Name) -> Vec<InstanceKey>;
 
     /// The instances in the index of a Resource; empty without an index.
-    fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
+    fn indexed(&self, namespace: &str, name: &Name) -> Vec<InstanceKey>;
 }
 
 /// The state of the index after an instance was added.
@@ -223,7 +223,7 @@ impl ClusterJournal {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn release_all(&self, namespace: &Namespace, name: &Arc<str>, uid: &Uid) -> Result<bool, RequestError> {
+    pub async fn release_all(&self, namespace: &Namespace, name: &Name, uid: &Uid) -> Result<bool, RequestError> {
         let family = self.family_indexes.of(namespace, name);
         let single = Address::single(name.clone());
         let mut guard = family.lock(self.access(RetryPolicy::SHORT)).await;
@@ -251,7 +251,7 @@ impl ClusterJournal {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn unmark(&self, namespace: &str, name: &str, uid: &str) -> Result<(), RequestError> {
+    pub async fn unmark(&self, namespace: &str, name: &Name, uid: &Uid) -> Result<(), RequestError> {
         self.marks.remove(namespace, name, uid, None, RetryPolicy::SHORT).await
     }
 
@@ -373,7 +373,7 @@ impl ClusterJournal {
         Access { secrets: &self.secrets, marks: &self.marks, view: &*self.view, policy }
     }
 
-    fn siblings(&self, namespace: &str, name: &Arc<str>) -> Siblings {
+    fn siblings(&self, namespace: &str, name: &Name) -> Siblings {
         let recorded = self.view.recorded(namespace, name).into_iter();
         let indexed = self.view.indexed(namespace, name).into_iter();
         Siblings {

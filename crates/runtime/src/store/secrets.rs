@@ -24,7 +24,7 @@ use kube::core::Request;
 use tracing::debug;
 
 use crate::store::{Interner, UnreadableRecord, codec};
-use model::{Address, Namespace, Record, Stored, Version};
+use model::{Address, Name, Namespace, Record, Stored, Version};
 use process::{Random, Shutdown};
 
 pub use retry::{RequestError, RetryPolicy};
@@ -181,7 +181,7 @@ impl Secrets {
     pub async fn delete_family(
         &self,
         namespace: &str,
-        name: &str,
+        name: &Name,
         base: Version,
         policy: RetryPolicy,
     ) -> Result<(), RequestError> {
@@ -232,7 +232,7 @@ impl Secrets {
     pub async fn get_family(
         &self,
         namespace: &str,
-        name: &str,
+        name: &Name,
         policy: RetryPolicy,
     ) -> Result<Option<Family>, RequestError> {
         match self.get_decoded(&shape::family_name(namespace, name), policy).await? {

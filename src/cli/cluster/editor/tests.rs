@@ -59,7 +59,7 @@ impl Fixture {
     /// Loses a Secret: its record, or the index of the family.
     fn lose(&self, secret: &str) {
         let name = match secret {
-            "index" => family_name("shop", "fam"),
+            "index" => family_name("shop", &"fam".into()),
             address => record_name("shop", &address.parse().unwrap()),
         };
         let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
@@ -75,7 +75,7 @@ impl Fixture {
     /// What the index of the family lists, and whether it was written again after a loss.
     async fn listed(&self) -> Option<(Vec<String>, bool)> {
         let secrets = self.connection.secrets(&self.target);
-        let family = secrets.get_family("shop", "fam", RetryPolicy::SHORT).await.unwrap()?;
+        let family = secrets.get_family("shop", &"fam".into(), RetryPolicy::SHORT).await.unwrap()?;
         Some((family.instances.iter().map(ToString::to_string).collect(), family.rebuilt))
     }
 

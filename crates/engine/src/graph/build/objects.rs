@@ -1,7 +1,6 @@
 //! The objects of a plan by number: configuration, records, changes and running steps.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use indexmap::IndexMap;
 
@@ -9,7 +8,9 @@ use super::super::ordering::{Deposed, Object, Part, Presence, StepRef};
 use super::removal_operation;
 use crate::load::Config;
 use crate::plan::{Plan, PlannedObject, RunningStep};
-use model::{Action, Address, Change, ChangeCause, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Step};
+use model::{
+    Action, Address, Change, ChangeCause, DeposedKey, InstanceKey, Name, Operation, Recorded, ReplaceOrder, Step,
+};
 
 /// All objects of a plan. The number of an object is its position in address order. Families on which an object depends
 /// as a whole follow after the objects.
@@ -75,7 +76,7 @@ impl<'a> ObjectTable<'a> {
     }
 
     /// Returns the families on which an object, its record or one of its deposed objects depends as a whole.
-    pub fn named_families(&self, at: u32) -> Box<[Arc<str>]> {
+    pub fn named_families(&self, at: u32) -> Box<[Name]> {
         let object = &self.objects[at as usize];
         let deposed = object.deposed.iter().flat_map(|deposed| &deposed.used);
         let named = object.wants.iter().chain(&object.used).chain(deposed);

@@ -6,11 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::files::{STDIN, SourcePaths};
 use crate::load::Config;
-use model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Severity};
+use model::{Address, Diagnostic, Diagnostics, Name, Reason, Recorded, Severity};
 
 /// A path that the user gave.
 #[derive(Clone, Debug)]
@@ -105,12 +104,7 @@ impl Coverage {
     }
 
     /// Returns those of the names whose manifest is still in the file of their record.
-    fn standing(
-        &self,
-        recorded: &Recorded,
-        others: &BTreeSet<Address>,
-        names: &BTreeSet<&Arc<str>>,
-    ) -> BTreeSet<Arc<str>> {
+    fn standing(&self, recorded: &Recorded, others: &BTreeSet<Address>, names: &BTreeSet<&Name>) -> BTreeSet<Name> {
         let records = others.iter().filter(|address| names.contains(&address.name));
         let records = records.filter_map(|address| recorded.get(address)).map(|stored| &stored.record);
         let sources: BTreeSet<&str> = records.filter_map(|record| record.source.as_deref()).collect();

@@ -4,7 +4,7 @@ use super::*;
 use crate::load::{Instance, Reference, Template};
 use crate::plan::{Plan, PlannedObject, PreparedStep};
 use model::kube_names::generated_suffix;
-use model::{ApprovalKind, Path, ReadResult, RecordedObject, ReplaceOrder, Stored, Version};
+use model::{ApprovalKind, Name, Path, ReadResult, RecordedObject, ReplaceOrder, Stored, Version};
 
 fn change(action: Action, before: Option<Value>, after: Option<Value>) -> Change {
     Change { before, after, ..Change::plain(Address::single("a"), "thing", action) }
@@ -113,7 +113,7 @@ fn guarded(approved: Vec<ChangeDigest>, change: Change, config: &Config, recorde
 }
 
 /// The changes of these Resources that need an approval.
-fn guarded_of(approvals: &Approvals, plan: &Plan, names: &BTreeSet<Arc<str>>) -> Guarded {
+fn guarded_of(approvals: &Approvals, plan: &Plan, names: &BTreeSet<Name>) -> Guarded {
     let config = Config::default();
     let digester = Digester::new(b"s", plan, &config, &Value::Null);
     approvals.guarded(&digester, &Recorded::new(), names).unwrap()

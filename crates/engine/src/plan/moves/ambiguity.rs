@@ -1,12 +1,11 @@
 //! Misspelled former addresses: blocks the objects that they may mean instead of destroying these.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::{ObjectBlock, Search, is_desired};
 use crate::load::MovedFrom;
 use model::suggest::is_similar;
-use model::{Address, Diagnostic, Reason, Recorded, in_family};
+use model::{Address, Diagnostic, Name, Reason, Recorded, in_family};
 
 impl Search<'_> {
     /// Checks former addresses without a record. This is normal when a manifest is applied for the first time, unless an
@@ -69,20 +68,20 @@ impl Search<'_> {
 }
 
 /// The objects of one type that are about to be destroyed, by name.
-type Leaving<'a> = BTreeMap<&'a Arc<str>, Vec<&'a Address>>;
+type Leaving<'a> = BTreeMap<&'a Name, Vec<&'a Address>>;
 
 /// The name that one of a Resource may mean, by the name of the Resource and the one that it names.
-type Nearest<'a> = BTreeMap<(&'a Arc<str>, &'a Arc<str>), Option<&'a Arc<str>>>;
+type Nearest<'a> = BTreeMap<(&'a Name, &'a Name), Option<&'a Name>>;
 
 /// The names that are not misspelled: those of objects, and those that objects came from.
 struct KnownNames<'a> {
     recorded: &'a Recorded,
     /// The names that objects came from.
-    came: BTreeSet<&'a Arc<str>>,
+    came: BTreeSet<&'a Name>,
 }
 
 impl KnownNames<'_> {
-    fn contains(&self, name: &Arc<str>) -> bool {
+    fn contains(&self, name: &Name) -> bool {
         self.came.contains(name) || in_family(self.recorded, name).any(|(_, stored)| stored.record.has_objects())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::is_desired;
 use crate::load::{Config, Instance, MovedFrom};
-use model::{Address, InstanceKey, Record, Recorded, in_family};
+use model::{Address, InstanceKey, Name, Record, Recorded, in_family};
 
 /// The former addresses of the objects of one Resource.
 pub struct Entries<'a> {
@@ -28,7 +28,7 @@ struct Arrival<'a> {
 }
 
 /// The entries of all Resources that have any, by name.
-pub fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Arc<str>, Entries<'a>> {
+pub fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Name, Entries<'a>> {
     let named = config.resources().filter(|resource| !resource.moved_from.is_empty());
     named.map(|resource| (&resource.address.name, Entries::new(resource, config, recorded))).collect()
 }

@@ -1,7 +1,6 @@
 //! Where an instance without an object gets its object from.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::claims::Claim;
 use super::entries::Entries;
@@ -9,13 +8,13 @@ use super::records::objects;
 use super::{Search, is_desired, running_user, waits_for_operation};
 use crate::load::decode::concerns_moves;
 use crate::load::{Config, Instance, MovedFrom};
-use model::{Address, InstanceKey, Reason, Recorded, RecordedObject};
+use model::{Address, InstanceKey, Name, Reason, Recorded, RecordedObject};
 
 /// The addresses of other Resources that instances without an object claim.
 pub fn claimed_addresses(
     config: &Config,
     recorded: &Recorded,
-    said: &BTreeMap<&Arc<str>, Entries<'_>>,
+    said: &BTreeMap<&Name, Entries<'_>>,
 ) -> BTreeSet<Address> {
     let mut claimed = BTreeSet::new();
     for (name, entries) in said {
@@ -212,7 +211,7 @@ impl<'a> Search<'a> {
     }
 
     /// The addresses in `name` from which an instance may be moved because a key was added or removed.
-    fn other_keys(&self, name: &Arc<str>, address: &Address) -> Vec<Address> {
+    fn other_keys(&self, name: &Name, address: &Address) -> Vec<Address> {
         match &address.key {
             InstanceKey::Index(0) => vec![Address::single(name.clone())],
             InstanceKey::Key(_) if self.is_only_instance(address) => vec![Address::single(name.clone())],
@@ -222,7 +221,7 @@ impl<'a> Search<'a> {
     }
 
     /// The only instance of a name, or its first one, from which an instance without a key may be moved.
-    fn single_key(&self, name: &Arc<str>) -> Option<Address> {
+    fn single_key(&self, name: &Name) -> Option<Address> {
         let whole = Address::single(name.clone());
         let mut keyed: Vec<&Address> = self.instances_with_object(&whole).into_iter().collect();
         // Prefer records with a current object to those with only deposed objects.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Move;
-use model::{Address, InstanceKey, Record, Recorded, RecordedObject, Stored, in_family};
+use model::{Address, InstanceKey, Name, Record, Recorded, RecordedObject, Stored, in_family};
 
 pub fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
     record.current.iter().chain(record.deposed.values())
@@ -80,9 +80,9 @@ pub struct Redirections<'a> {
     /// The targets of the other moves.
     to: BTreeSet<&'a Address>,
     /// Names that instances leave or join.
-    changing: BTreeSet<&'a Arc<str>>,
+    changing: BTreeSet<&'a Name>,
     /// Names that instances of other names join.
-    joined: BTreeSet<&'a Arc<str>>,
+    joined: BTreeSet<&'a Name>,
     /// A cache, because many records have the same dependencies.
     known: BTreeMap<Address, Option<Vec<Address>>>,
 }

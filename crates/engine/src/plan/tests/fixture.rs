@@ -35,6 +35,7 @@ use crate::plan::{
     DriverCall, DriverRequest, DriverResponse, Mode, ObjectBlock, ObjectQuota, PendingImport, Plan, PlanOptions,
     Refresh, RunningStep, Types,
 };
+use model::Name;
 use model::*;
 
 #[derive(Default)]
@@ -140,7 +141,7 @@ impl Fixture {
 
     /// Adds a family for each name whose instances have keys.
     fn add_families(&mut self) {
-        let mut members: BTreeMap<Arc<str>, Vec<Arc<Instance>>> = BTreeMap::new();
+        let mut members: BTreeMap<Name, Vec<Arc<Instance>>> = BTreeMap::new();
         for (address, instance) in &self.config.instances {
             if address.key != InstanceKey::None {
                 members.entry(address.name.clone()).or_default().push(instance.clone());

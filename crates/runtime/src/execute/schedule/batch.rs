@@ -12,8 +12,8 @@ use engine::graph::{Outcome, Walk, WalkUpdate};
 use engine::load::Instance;
 use engine::plan::{PreparedStep, trigger};
 use model::{
-    Address, Cause, Change, Drift, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
-    Step, Value, visible,
+    Address, Cause, Change, Drift, Name, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder,
+    Revision, Step, Value, visible,
 };
 
 pub struct Batch {
@@ -29,7 +29,7 @@ pub struct Batch {
     identities: BTreeMap<Address, u64>,
     /// Values of families whose instances have all ended, cached so that a thousand instances that reference a family
     /// of a thousand do not build it a thousand times.
-    families: BTreeMap<Arc<str>, Value>,
+    families: BTreeMap<Name, Value>,
     /// Objects whose record another client has changed since planning: their steps do not start.
     pub outdated: BTreeSet<Address>,
 }
@@ -256,7 +256,7 @@ impl Batch {
         known.value(address)
     }
 
-    fn family(&mut self, name: &Arc<str>, known: &KnownValues<'_>) -> Option<Value> {
+    fn family(&mut self, name: &Name, known: &KnownValues<'_>) -> Option<Value> {
         if let Some(value) = self.families.get(name) {
             return Some(value.clone());
         }

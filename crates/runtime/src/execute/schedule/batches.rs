@@ -2,10 +2,9 @@
 //! objects that they cover.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::batch::Batch;
-use model::{Address, in_family};
+use model::{Address, Name, in_family};
 
 #[derive(Default)]
 pub struct Batches {
@@ -41,7 +40,7 @@ impl Batches {
     }
 
     /// The batches that cover an object of these names.
-    pub fn of_names(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Batch> {
+    pub fn of_names(&self, names: &BTreeSet<Name>) -> impl Iterator<Item = &Batch> {
         let ids: BTreeSet<u64> = names.iter().flat_map(|name| in_family(&self.of, name)).map(|(_, id)| *id).collect();
         ids.into_iter().filter_map(|id| self.all.get(&id))
     }

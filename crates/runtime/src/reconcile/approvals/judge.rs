@@ -1,7 +1,6 @@
 //! The state of a Plan with a digest, as its status should show it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::reconcile::Reconciler;
 use crate::reconcile::index::ApprovalPlan;
@@ -9,7 +8,7 @@ use crate::reconcile::objects::TrackedObject;
 use api::conditions::{self, ConditionType, condition, merge};
 use api::{ApprovalState, ChangeDigest, PlanStatus, RequiredApproval};
 use engine::plan::approval::{Approver, differences};
-use model::{Action, Address, ChangeKind};
+use model::{Action, Address, ChangeKind, Name};
 
 impl Reconciler {
     /// The status that a Plan should have.
@@ -103,7 +102,7 @@ impl Reconciler {
                 false => (ApprovalState::Superseded, "these changes are no longer due together".to_owned()),
             };
         }
-        let names: BTreeSet<&Arc<str>> = changes.iter().map(|change| &change.address.name).collect();
+        let names: BTreeSet<&Name> = changes.iter().map(|change| &change.address.name).collect();
         let due = self
             .approvals
             .guarded
@@ -141,11 +140,11 @@ impl Reconciler {
     /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until
     /// then, the objects that depend on that object are planned without its change.
     fn is_undecided(&self, changes: &[ChangeDigest]) -> bool {
-        let connected = self.index.component(changes.iter().map(|change| Arc::clone(&change.address.name)));
+        let connected = self.index.component(changes.iter().map(|change| change.address.name.clone()));
         connected.iter().any(|name| self.planning.is_unplanned(name) || self.has_interrupted_operation(name))
     }
 
-    fn has_interrupted_operation(&self, name: &Arc<str>) -> bool {
+    fn has_interrupted_operation(&self, name: &Name) -> bool {
         self.recorded(name).any(|(address, stored)| {
             stored.record.intent.is_some() && !self.objects.get(address).is_some_and(TrackedObject::is_open)
         })

@@ -1,5 +1,6 @@
 //! The Plans of a namespace that approve changes, or wait for an approval.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use api::{ApprovalState, ChangeDigest, PlanStatus};
 use engine::plan::approval::{Approvals, ApprovedChange, Approver, Offer, OfferState};
-use model::{RequiredApprovals, Uid};
+use model::{Name, RequiredApprovals, Uid};
 
 /// A version of a Plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl ApprovalPlan {
     }
 
     /// The names of the objects that it covers.
-    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
         self.changes().iter().map(|change| &change.address.name)
     }
 }
@@ -94,7 +95,7 @@ impl ApprovalPlan {
 pub struct ApprovalCache {
     plans: BTreeMap<Arc<str>, Arc<ApprovalPlan>>,
     /// The Plans that cover a change of a name.
-    by_name: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    by_name: BTreeMap<Name, BTreeSet<Arc<str>>>,
     /// Plans with nothing but a digest: any change can turn out to be theirs.
     digest_only: BTreeSet<Arc<str>>,
     by_digest: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
@@ -107,7 +108,7 @@ pub struct ApprovalCache {
     /// The digests of approved Plans that were deleted before their changes were known.
     withdrawn_digests: BTreeSet<Arc<str>>,
     /// How often an approval of changes of this name was withdrawn: a plan that relies on it is stale.
-    withdrawn: BTreeMap<Arc<str>, u64>,
+    withdrawn: BTreeMap<Name, u64>,
 }
 
 impl ApprovalCache {
@@ -120,7 +121,7 @@ impl ApprovalCache {
     }
 
     /// Adds a Plan, and returns the names whose changes it may approve.
-    pub fn applied(&mut self, name: Arc<str>, plan: ApprovalPlan) -> BTreeSet<Arc<str>> {
+    pub fn applied(&mut self, name: Arc<str>, plan: ApprovalPlan) -> BTreeSet<Name> {
         if plan.is_final() {
             return self.deleted(&name);
         }
@@ -133,7 +134,7 @@ impl ApprovalCache {
     }
 
     /// Removes a Plan, and returns the names whose changes it approved.
-    pub fn deleted(&mut self, name: &str) -> BTreeSet<Arc<str>> {
+    pub fn deleted(&mut self, name: &str) -> BTreeSet<Name> {
         let Some(plan) = self.remove(name) else { return BTreeSet::new() };
         if plan.is_open() && !plan.approved && !plan.rejected {
             self.dismissed.insert(Arc::clone(&plan.digest));
@@ -141,7 +142,7 @@ impl ApprovalCache {
         if plan.approved && plan.changes().is_empty() {
             self.withdrawn_digests.insert(Arc::clone(&plan.digest));
         }
-        let names: BTreeSet<Arc<str>> = plan.names().cloned().collect();
+        let names: BTreeSet<Name> = plan.names().cloned().collect();
         if plan.approved && !plan.is_final() {
             self.withdraw(&names);
         }
@@ -163,7 +164,7 @@ impl ApprovalCache {
     fn insert(&mut self, name: Arc<str>, plan: ApprovalPlan) {
         self.remove(&name);
         for covered in plan.names() {
-            self.by_name.entry(Arc::clone(covered)).or_default().insert(Arc::clone(&name));
+            self.by_name.entry(covered.clone()).or_default().insert(Arc::clone(&name));
         }
         if plan.changes().is_empty() {
             self.digest_only.insert(Arc::clone(&name));
@@ -192,7 +193,7 @@ impl ApprovalCache {
     }
 
     /// The objects of these names have changed.
-    pub fn touch_names<'a>(&mut self, names: impl IntoIterator<Item = &'a Arc<str>> + 'a) {
+    pub fn touch_names<'a>(&mut self, names: impl IntoIterator<Item = &'a Name> + 'a) {
         self.touched.extend(names.into_iter().filter_map(|name| self.by_name.get(name)).flatten().cloned());
     }
 
@@ -227,7 +228,7 @@ impl ApprovalCache {
     }
 
     /// The Plans that cover a change of these names.
-    pub fn covering(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Arc<ApprovalPlan>> {
+    pub fn covering(&self, names: &BTreeSet<Name>) -> impl Iterator<Item = &Arc<ApprovalPlan>> {
         let plans: BTreeSet<&Arc<str>> = names.iter().filter_map(|name| self.by_name.get(name)).flatten().collect();
         plans.into_iter().filter_map(|plan| self.plans.get(plan))
     }
@@ -238,8 +239,8 @@ impl ApprovalCache {
     }
 
     /// Plans that rely on an approval of changes of these names are stale.
-    pub fn withdraw(&mut self, names: &BTreeSet<Arc<str>>) {
-        names.iter().for_each(|name| *self.withdrawn.entry(Arc::clone(name)).or_default() += 1);
+    pub fn withdraw(&mut self, names: &BTreeSet<Name>) {
+        names.iter().for_each(|name| *self.withdrawn.entry(name.clone()).or_default() += 1);
     }
 
     /// The Plan with this digest in which users decide; one that was rejected, if there is any. Its name and its labels do
@@ -291,7 +292,7 @@ impl ApprovalCache {
     }
 }
 
-fn remove_from(plans: &mut BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, key: &str, name: &str) {
+fn remove_from<K: Ord + Borrow<str>>(plans: &mut BTreeMap<K, BTreeSet<Arc<str>>>, key: &str, name: &str) {
     if let Some(names) = plans.get_mut(key) {
         names.remove(name);
         if names.is_empty() {

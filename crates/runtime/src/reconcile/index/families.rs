@@ -10,17 +10,17 @@ use super::Index;
 use crate::store::secrets::Family;
 use engine::load::Instance;
 use engine::plan::Loss;
-use model::{Address, Diagnostic, InstanceKey, Reason, Version, in_family};
+use model::{Address, Diagnostic, InstanceKey, Name, Reason, Version, in_family};
 
 #[derive(Clone, Debug, Default)]
 pub struct FamilyCache {
-    known: BTreeMap<Arc<str>, Family>,
+    known: BTreeMap<Name, Family>,
     /// Indexes that exist but cannot be read, with the reason.
-    unreadable: BTreeMap<Arc<str>, String>,
+    unreadable: BTreeMap<Name, String>,
     /// The Resources that have instances with objects, but no index.
-    lost: BTreeSet<Arc<str>>,
+    lost: BTreeSet<Name>,
     /// During a list: the names that it does not contain yet.
-    unlisted: Option<BTreeSet<Arc<str>>>,
+    unlisted: Option<BTreeSet<Name>>,
 }
 
 /// Each change returns the names to plan.
@@ -50,7 +50,7 @@ impl FamilyCache {
     }
 
     /// Records that a Resource needs an index. Returns whether it is found to be lost now.
-    fn require(&mut self, name: &Arc<str>) -> bool {
+    fn require(&mut self, name: &Name) -> bool {
         let exists = self.known.contains_key(name) || self.unreadable.contains_key(name);
         !exists && self.lost.insert(name.clone())
     }
@@ -65,7 +65,7 @@ impl FamilyCache {
         Arc::new(resource)
     }
 
-    pub fn applied(&mut self, family: Family) -> Vec<Arc<str>> {
+    pub fn applied(&mut self, family: Family) -> Vec<Name> {
         let name = family.name.clone();
         self.mark_listed(&name);
         let readable_again = self.unreadable.remove(&name).is_some();
@@ -82,7 +82,7 @@ impl FamilyCache {
         if is_changed { vec![name] } else { Vec::new() }
     }
 
-    pub fn deleted(&mut self, name: Arc<str>, version: Version) -> Vec<Arc<str>> {
+    pub fn deleted(&mut self, name: Name, version: Version) -> Vec<Name> {
         let newer = self.known.get(&name).is_some_and(|family| family.version > Some(version));
         if newer {
             return Vec::new();
@@ -91,7 +91,7 @@ impl FamilyCache {
         if was_there { vec![name] } else { Vec::new() }
     }
 
-    pub fn unreadable(&mut self, name: Arc<str>, why: String) -> Vec<Arc<str>> {
+    pub fn unreadable(&mut self, name: Name, why: String) -> Vec<Name> {
         self.mark_listed(&name);
         self.unreadable.insert(name.clone(), why);
         vec![name]
@@ -102,7 +102,7 @@ impl FamilyCache {
         self.lost.clear();
     }
 
-    pub fn listed(&mut self) -> Vec<Arc<str>> {
+    pub fn listed(&mut self) -> Vec<Name> {
         let removed = self.unlisted.take().unwrap_or_default();
         removed.into_iter().flat_map(|name| self.deleted(name, Version(u64::MAX))).collect()
     }
@@ -117,7 +117,7 @@ impl FamilyCache {
 impl Index {
     /// Notes that a Resource has lost its index, if the watch shows none although instances have objects: it is written
     /// before the first of them is created, and removed with the last one.
-    pub fn require_family(&mut self, name: &Arc<str>) {
+    pub fn require_family(&mut self, name: &Name) {
         let has_objects = in_family(&self.records, name).any(|(address, stored)| {
             address.is_instance() && self.records.work_on(address).is_none() && stored.record.has_objects()
         });
@@ -128,7 +128,7 @@ impl Index {
 
     /// What a family has lost while it has all desired instances: the record of another instance, or its index. The
     /// address is that of this instance, or of one that has no record.
-    pub fn family_loss(&self, name: &Arc<str>) -> Option<(Loss, Address)> {
+    pub fn family_loss(&self, name: &Name) -> Option<(Loss, Address)> {
         let records = &self.records;
         if let Some(listed) = self.listed_without_record(name).next() {
             return Some((Loss::Record, listed.clone()));
@@ -142,7 +142,7 @@ impl Index {
     }
 
     /// The instances in the index of a family whose records are missing, but were not removed by this process.
-    pub fn listed_without_record(&self, name: &Arc<str>) -> impl Iterator<Item = &Address> {
+    pub fn listed_without_record(&self, name: &Name) -> impl Iterator<Item = &Address> {
         let records = &self.records;
         self.families.instances(name).filter(move |address| {
             let exists = records.contains_key(*address) || records.unreadable().contains_key(*address);

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::Index;
-use model::Address;
+use model::{Address, Name, in_family};
 
 impl Index {
     /// A digest of everything that the state of an object depends on: its Resource, its record, the records that it
@@ -57,8 +57,8 @@ impl Index {
         hasher.finish()
     }
 
-    fn hash_records(&self, name: &str, hasher: &mut DefaultHasher) {
-        for (address, stored) in self.records.range(Address::single(name)..).take_while(|(a, _)| *a.name == *name) {
+    fn hash_records(&self, name: &Name, hasher: &mut DefaultHasher) {
+        for (address, stored) in in_family(&self.records, name) {
             (address, stored.version).hash(hasher);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::load::{DataLookup, Instance, ProviderConfig};
-use model::{Address, DataRef};
+use model::{Address, DataRef, Name};
 
 /// One `ConfigMap` or Secret of the namespace, read as one service account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +18,14 @@ struct CachedInput {
     data: DataLookup,
     /// Increases with every change of `data`.
     version: u64,
-    /// The names of its readers.
-    readers: BTreeSet<Arc<str>>,
+    readers: BTreeSet<Reader>,
+}
+
+/// What reads an input, by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reader {
+    Resource(Name),
+    ProviderConfig(Arc<str>),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,16 +39,16 @@ pub struct InputCache {
 
 impl InputCache {
     /// Updates the inputs of a Resource; `None`: it does not exist.
-    pub fn set(&mut self, name: &Arc<str>, old: Option<&Instance>, new: Option<&Instance>) {
-        self.set_reader(name, old.map(keys), new.map(keys));
+    pub fn set(&mut self, name: &Name, old: Option<&Instance>, new: Option<&Instance>) {
+        self.set_reader(&Reader::Resource(name.clone()), old.map(keys), new.map(keys));
     }
 
     /// Updates the inputs of a reader.
-    pub fn set_reader(&mut self, name: &Arc<str>, old: Option<BTreeSet<InputKey>>, new: Option<BTreeSet<InputKey>>) {
+    pub fn set_reader(&mut self, reader: &Reader, old: Option<BTreeSet<InputKey>>, new: Option<BTreeSet<InputKey>>) {
         let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
         for key in old.difference(&new) {
             let left = self.known.get_mut(key).is_some_and(|known| {
-                known.readers.remove(name);
+                known.readers.remove(reader);
                 known.readers.is_empty()
             });
             if left {
@@ -57,16 +63,12 @@ impl InputCache {
                 self.changed = true;
                 CachedInput { data: DataLookup::Unread, version, readers: BTreeSet::new() }
             });
-            known.readers.insert(name.clone());
+            known.readers.insert(reader.clone());
         }
     }
 
-    /// Updates the data of an object. If it has changed, returns the previous data and the names of the readers.
-    pub fn update(
-        &mut self,
-        key: &InputKey,
-        data: DataLookup,
-    ) -> Option<(DataLookup, impl Iterator<Item = &Arc<str>>)> {
+    /// Updates the data of an object. If it has changed, returns the previous data and the readers.
+    pub fn update(&mut self, key: &InputKey, data: DataLookup) -> Option<(DataLookup, impl Iterator<Item = &Reader>)> {
         let known = self.known.get_mut(key).filter(|known| known.data != data)?;
         self.versions += 1;
         known.version = self.versions;

@@ -2,22 +2,21 @@
 //! link too, so that its dependents are found when it appears.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use model::Stored;
+use model::{Name, Stored};
 
 #[derive(Clone, Debug, Default)]
 pub struct Links {
-    targets: BTreeMap<Arc<str>, Names>,
-    sources: BTreeMap<Arc<str>, Names>,
+    targets: BTreeMap<Name, Names>,
+    sources: BTreeMap<Name, Names>,
 }
 
 /// A sorted list of names. Most objects have one or two connections, and a tree node allocates space for eleven.
 #[derive(Clone, Debug, Default)]
-struct Names(Vec<Arc<str>>);
+struct Names(Vec<Name>);
 
 impl Names {
-    fn insert(&mut self, name: &Arc<str>) {
+    fn insert(&mut self, name: &Name) {
         if let Err(at) = self.0.binary_search(name) {
             if self.0.is_empty() {
                 self.0.reserve_exact(1);
@@ -26,19 +25,19 @@ impl Names {
         }
     }
 
-    fn remove(&mut self, name: &Arc<str>) {
+    fn remove(&mut self, name: &Name) {
         if let Ok(at) = self.0.binary_search(name) {
             self.0.remove(at);
         }
     }
 
-    fn contains(&self, name: &Arc<str>) -> bool {
+    fn contains(&self, name: &Name) -> bool {
         self.0.binary_search(name).is_ok()
     }
 }
 
-impl FromIterator<Arc<str>> for Names {
-    fn from_iter<I: IntoIterator<Item = Arc<str>>>(names: I) -> Self {
+impl FromIterator<Name> for Names {
+    fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
         let mut list = Self::default();
         names.into_iter().for_each(|name| list.insert(&name));
         list
@@ -47,7 +46,7 @@ impl FromIterator<Arc<str>> for Names {
 
 impl Links {
     /// Sets the references and the recorded dependencies of a name.
-    pub fn set(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
+    pub fn set(&mut self, source: &Name, targets: BTreeSet<Name>) {
         let old = self.targets.remove(source).unwrap_or_default();
         for removed in old.0.iter().filter(|target| !targets.contains(*target)) {
             let left = self.sources.get_mut(removed).is_some_and(|sources| {
@@ -67,7 +66,7 @@ impl Links {
     }
 
     /// Adds references or recorded dependencies of a name.
-    pub fn add(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
+    pub fn add(&mut self, source: &Name, targets: BTreeSet<Name>) {
         if targets.is_empty() {
             return;
         }
@@ -79,19 +78,19 @@ impl Links {
     }
 
     /// The names with a direct connection.
-    pub fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+    pub fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Name> + use<'a> {
         self.targets.get(name).into_iter().chain(self.sources.get(name)).flat_map(|names| &names.0)
     }
 
     /// The names of which this one is a target.
-    pub fn sources(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+    pub fn sources(&self, name: &str) -> impl Iterator<Item = &Name> + use<'_> {
         self.sources.get(name).into_iter().flat_map(|names| &names.0)
     }
 
     /// All names that are connected with any of these, including these.
-    pub fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
-        let mut open: Vec<Arc<str>> = names.into_iter().collect();
-        let mut component: BTreeSet<Arc<str>> = open.iter().cloned().collect();
+    pub fn component(&self, names: impl IntoIterator<Item = Name>) -> BTreeSet<Name> {
+        let mut open: Vec<Name> = names.into_iter().collect();
+        let mut component: BTreeSet<Name> = open.iter().cloned().collect();
         while let Some(name) = open.pop() {
             for neighbour in self.neighbours(&name) {
                 if component.insert(neighbour.clone()) {
@@ -105,7 +104,7 @@ impl Links {
 
 /// The names that the objects of a record depend on, and the name that the record is moved to. The dependencies of an
 /// open intent count too, because its object may exist.
-pub fn dependency_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+pub fn dependency_names(stored: &Stored) -> BTreeSet<Name> {
     let record = &stored.record;
     let intended = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
     let objects = record.current.iter().chain(record.deposed.values()).map(AsRef::as_ref);

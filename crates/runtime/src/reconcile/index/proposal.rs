@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Event, Index, InputKey, ObservedResource, PublishedStatus};
 use engine::load::{DataLookup, Instance};
-use model::Version;
+use model::{Name, Version};
 
 /// The UID of a proposed object that does not exist.
 const NO_UID: &str = "proposed";
@@ -22,7 +22,7 @@ impl Index {
     /// Applies the manifest of a Resource or a `DataSource`. What the manifest does not contain remains: its identity,
     /// Purlin's marks, and requests in annotations.
     pub fn propose_resource(&mut self, mut proposed: Instance) {
-        let name = Arc::clone(&proposed.address.name);
+        let name = proposed.address.name.clone();
         let Some(entry) = self.entries.get(&name) else {
             proposed.uid = NO_UID.into();
             return self.apply_proposed(proposed);
@@ -59,7 +59,7 @@ impl Index {
     }
 
     /// The names of all Resources and `DataSources`.
-    pub fn all_names(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn all_names(&self) -> impl Iterator<Item = &Name> {
         self.entries.keys()
     }
 

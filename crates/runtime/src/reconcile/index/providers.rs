@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::inputs::config_keys;
+use super::inputs::{Reader, config_keys};
 use super::{Index, ListedKind};
 use api::RawObject;
 use engine::load::expression::Scope;
@@ -12,7 +12,7 @@ use engine::load::{
     ProviderSpec, RepetitionResult, provider_config_name,
 };
 use model::{
-    Address, Diagnostic, InstanceKey, ProviderUse, ReadResult, Reason, Uid, Value, Version, errors, in_family,
+    Address, Diagnostic, InstanceKey, Name, ProviderUse, ReadResult, Reason, Uid, Value, Version, errors, in_family,
 };
 
 /// The results of data sources.
@@ -64,7 +64,7 @@ pub struct ProviderConfigView {
     /// The evaluated configuration, or why it cannot be evaluated: a reason and one line.
     pub configuration: Result<Arc<ProviderUse>, (Reason, String)>,
     /// The names of the Resources that use it, and of the records that were created with it.
-    pub users: BTreeSet<Arc<str>>,
+    pub users: BTreeSet<Name>,
     /// The dependent records without a Resource, each with whether an operation is open.
     pub abandoned: BTreeMap<Address, bool>,
 }
@@ -161,7 +161,8 @@ impl Index {
         }
         let config = observed.config.clone();
         let old = self.providers.configs.insert(name.clone(), observed);
-        self.inputs.set_reader(&reader(&name), old.map(|old| config_keys(&old.config)), Some(config_keys(&config)));
+        let reader = Reader::ProviderConfig(name.clone());
+        self.inputs.set_reader(&reader, old.map(|old| config_keys(&old.config)), Some(config_keys(&config)));
         self.provider_config_changed(&name);
     }
 
@@ -197,21 +198,21 @@ impl Index {
         views.collect()
     }
 
-    fn abandoned(&self, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, bool> {
+    fn abandoned(&self, names: &BTreeSet<Name>) -> BTreeMap<Address, bool> {
         let lost = names.iter().filter(|name| !self.entries.contains_key(*name));
         let records = lost.flat_map(|name| in_family(&self.records, name));
         records.map(|(address, stored)| (address.clone(), stored.record.intent.is_some())).collect()
     }
 
     /// The Resources that use a `ProviderConfig`.
-    pub fn users_of(&self, name: &str) -> BTreeSet<Arc<str>> {
+    pub fn users_of(&self, name: &str) -> BTreeSet<Name> {
         self.users().remove(name).unwrap_or_default()
     }
 
     /// The dependents of each `ProviderConfig`.
-    fn users(&self) -> BTreeMap<Arc<str>, BTreeSet<Arc<str>>> {
-        let mut users: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
-        let mut add = |config: &str, user: &Arc<str>| {
+    fn users(&self) -> BTreeMap<Arc<str>, BTreeSet<Name>> {
+        let mut users: BTreeMap<Arc<str>, BTreeSet<Name>> = BTreeMap::new();
+        let mut add = |config: &str, user: &Name| {
             if let Some((name, _)) = self.providers.configs.get_key_value(config) {
                 users.entry(name.clone()).or_default().insert(user.clone());
             }
@@ -269,7 +270,7 @@ impl Index {
 
     pub fn provider_config_deleted(&mut self, name: &Arc<str>) {
         let Some(old) = self.providers.deleted(name) else { return };
-        self.inputs.set_reader(&reader(name), Some(config_keys(&old)), None);
+        self.inputs.set_reader(&Reader::ProviderConfig(name.clone()), Some(config_keys(&old)), None);
         self.relink_dependents(name);
     }
 
@@ -281,8 +282,8 @@ impl Index {
     }
 
     /// Plans the Resources of providers for which `which` returns `true`. Returns their names.
-    pub fn wake_dependents(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
-        let names: Vec<Arc<str>> = self
+    pub fn wake_dependents(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Name> {
+        let names: Vec<Name> = self
             .instances()
             .filter(|instance| self.providers.version_for(instance).is_some() && which(instance))
             .map(|instance| instance.address.name.clone())
@@ -292,20 +293,13 @@ impl Index {
     }
 }
 
-/// The reader name of a `ProviderConfig`. No Resource has such a name.
-fn reader(config: &str) -> Arc<str> {
-    format!("{READER_PREFIX}{config}").into()
-}
-
-pub const READER_PREFIX: &str = "ProviderConfig ";
-
 /// Evaluates references in configurations with recorded objects and results of data sources. A desired instance of a
 /// family that does not exist yet is unknown, so that no configuration is evaluated with the other instances only.
 struct RecordScope<'a> {
     index: &'a Index,
     readings: &'a Readings,
     /// The families that are being expanded. A family that depends on itself cannot be expanded.
-    expanding: Vec<Arc<str>>,
+    expanding: Vec<Name>,
 }
 
 impl RecordScope<'_> {
@@ -341,7 +335,7 @@ impl RecordScope<'_> {
         Family { shared, expansion: Expansion::Known(members) }.value(instances.into_iter())
     }
 
-    fn members<'m>(&'m self, name: &'m Arc<str>) -> Vec<&'m Address> {
+    fn members<'m>(&'m self, name: &'m Name) -> Vec<&'m Address> {
         self.index.addresses(name).chain(in_family(self.readings, name).map(|(address, _)| address)).collect()
     }
 }

@@ -11,7 +11,7 @@ use super::{Event, Index, Overlay};
 use crate::execute::Written;
 use crate::reconcile::time::Time;
 use engine::plan::{ObjectBlock, ProviderConfigId, identity_hash};
-use model::{Address, InstanceKey, Record, Recorded, RecordedObject, Step, Stored, Uid, Version, in_family};
+use model::{Address, InstanceKey, Name, Record, Recorded, RecordedObject, Step, Stored, Uid, Version, in_family};
 
 /// What the index knows of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Records {
     }
 
     /// As [`Self::started`], of all objects of a name.
-    pub fn started_of<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = &'a StepStart> {
+    pub fn started_of<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a StepStart> {
         in_family(&self.busy, name).filter_map(|(_, (work, _))| work.start())
     }
 
@@ -353,7 +353,7 @@ impl Index {
                 self.record_deleted(&address, version);
             }
         }
-        let families: BTreeSet<Arc<str>> =
+        let families: BTreeSet<Name> =
             self.records.keys().filter(|address| address.is_instance()).map(|address| address.name.clone()).collect();
         families.iter().for_each(|name| self.require_family(name));
         let Records { all, busy, sizes, size, .. } = &mut self.records;
@@ -472,7 +472,7 @@ impl Index {
         let (was_used, was_forced, _) = links_of(before.as_ref());
         // They were create-before-destroy because of it.
         self.changes.names.extend(was_forced.difference(&forced).cloned());
-        let lost: Vec<Arc<str>> = was_used.difference(&used).cloned().collect();
+        let lost: Vec<Name> = was_used.difference(&used).cloned().collect();
         // The step that ended this dependency may also be the one that made it create-before-destroy.
         self.changes.names.extend(lost.iter().filter(|_| forces).cloned());
         let entry = self.entries.get(name);
@@ -489,7 +489,7 @@ impl Index {
 }
 
 /// The names that a record depends on, those of them that it makes create-before-destroy, and whether it can.
-fn links_of(stored: Option<&Stored>) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>, bool) {
+fn links_of(stored: Option<&Stored>) -> (BTreeSet<Name>, BTreeSet<Name>, bool) {
     let Some(stored) = stored else { return Default::default() };
     let forces = create_before_destroy_objects(stored).next().is_some();
     (dependency_names(stored), forced_names(stored), forces)
@@ -497,7 +497,7 @@ fn links_of(stored: Option<&Stored>) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>,
 
 /// The names that a record makes create-before-destroy: the dependencies of its create-before-destroy objects. A deposed
 /// object counts until it is destroyed.
-fn forced_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+fn forced_names(stored: &Stored) -> BTreeSet<Name> {
     let names = create_before_destroy_objects(stored).flat_map(|object| object.dependencies.iter());
     names.map(|address| &address.name).filter(|name| **name != stored.record.address.name).cloned().collect()
 }

@@ -4,14 +4,13 @@
 //! planned together. So names that may be a rename are planned together.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::Index;
 use super::links::Links;
 use engine::load::Instance;
-use model::{Uid, suggest::is_similar};
+use model::{Name, Uid, suggest::is_similar};
 
-type Names = BTreeSet<Arc<str>>;
+type Names = BTreeSet<Name>;
 
 #[derive(Clone, Debug, Default)]
 pub struct RenameCandidates {
@@ -26,7 +25,7 @@ pub struct RenameCandidates {
 
 impl Index {
     /// Updates the sets after any change of a name.
-    pub fn update_renames(&mut self, name: &Arc<str>) {
+    pub fn update_renames(&mut self, name: &Name) {
         let entry = self.entries.get(name).map(|entry| &entry.instance);
         let is_recorded = self.is_recorded(name);
         let is_wanted = entry.is_some_and(|instance| !instance.deleting);
@@ -48,7 +47,7 @@ impl Index {
 
     /// The removed names that are similar to a former one of a Resource without a record, if no record has one of its
     /// exact names.
-    pub fn rename_candidates(&self, instance: &Instance) -> Vec<Arc<str>> {
+    pub fn rename_candidates(&self, instance: &Instance) -> Vec<Name> {
         let former = instance.moved_from.iter().map(|moved| &moved.from.name);
         // After a restart, nearly all names count as removed until their Resources are listed.
         let may_search = !instance.moved_from.is_empty() && !self.is_recorded(&instance.address.name);
@@ -60,7 +59,7 @@ impl Index {
     }
 
     /// The names that must be planned together with this one because of a possible rename.
-    fn joined_by_rename(&self, name: &Arc<str>) -> Vec<Arc<str>> {
+    fn joined_by_rename(&self, name: &Name) -> Vec<Name> {
         if let Some(instance) = self.renamed(name) {
             return self.rename_candidates(instance);
         }
@@ -75,13 +74,13 @@ impl Index {
     }
 
     /// The Resource of this name, if it has former addresses and no record.
-    fn renamed(&self, name: &Arc<str>) -> Option<&Instance> {
+    fn renamed(&self, name: &Name) -> Option<&Instance> {
         let entry = self.entries.get(name).filter(|_| self.renames.renamed.contains(name))?;
         Some(&entry.instance)
     }
 
     /// Whether a Resource without a record has an address of this name as a former one.
-    fn is_former_name(&self, name: &Arc<str>) -> bool {
+    fn is_former_name(&self, name: &Name) -> bool {
         let neighbours = self.links.neighbours(name).filter_map(|neighbour| self.renamed(neighbour));
         neighbours.flat_map(|instance| instance.moved_from.iter()).any(|moved| moved.from.name == *name)
     }
@@ -101,7 +100,7 @@ impl Index {
     }
 }
 
-fn update(names: &mut Names, name: &Arc<str>, is_member: bool) {
+fn update(names: &mut Names, name: &Name, is_member: bool) {
     if is_member {
         names.insert(name.clone());
     } else {

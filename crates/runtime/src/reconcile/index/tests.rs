@@ -77,7 +77,7 @@ fn wakes(index: &mut Index, event: Event, expected: &[&str]) {
 }
 
 fn component(index: &Index, name: &str) -> Vec<String> {
-    index.component([Arc::from(name)]).iter().map(ToString::to_string).collect()
+    index.component([name.into()]).iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -1,22 +1,21 @@
 //! Collects what has changed: above all, the names to plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::Index;
 use super::families::FamilyCache;
 use engine::load::Instance;
-use model::{Address, Diagnostics, Observed};
+use model::{Address, Diagnostics, Name, Observed};
 
 /// What has changed since it was last taken.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Names to plan.
-    pub names: BTreeSet<Arc<str>>,
+    pub names: BTreeSet<Name>,
     /// Names that were removed as planned.
-    pub removed: BTreeSet<Arc<str>>,
+    pub removed: BTreeSet<Name>,
     /// Names whose status another process has overwritten.
-    pub overwritten: BTreeSet<Arc<str>>,
+    pub overwritten: BTreeSet<Name>,
     /// What was seen of objects.
     pub seen: BTreeMap<Address, Observed>,
     /// The namespace is being deleted, and has changed.
@@ -44,19 +43,19 @@ impl Index {
         }
     }
 
-    pub fn wake_for_family(&mut self, change: impl FnOnce(&mut FamilyCache) -> Vec<Arc<str>>) {
+    pub fn wake_for_family(&mut self, change: impl FnOnce(&mut FamilyCache) -> Vec<Name>) {
         let names = change(&mut self.families);
         self.changes.names.extend(names);
     }
 
     /// Plans those of the names that exist.
-    pub fn wake_known(&mut self, names: BTreeSet<Arc<str>>) {
-        let known: Vec<Arc<str>> = names.into_iter().filter(|name| self.knows(name)).collect();
+    pub fn wake_known(&mut self, names: BTreeSet<Name>) {
+        let known: Vec<Name> = names.into_iter().filter(|name| self.knows(name)).collect();
         self.changes.names.extend(known);
     }
 
     /// Neighbors are planned too, because the component may split.
-    pub fn wake_with_neighbours(&mut self, name: &Arc<str>) {
+    pub fn wake_with_neighbours(&mut self, name: &Name) {
         self.changes.names.extend(self.links.neighbours(name).cloned());
         self.changes.names.insert(name.clone());
     }

@@ -30,7 +30,7 @@ fn manifest(mut resource: serde_json::Value) -> String {
 /// The actions of the preview of manifests.
 async fn preview(bench: &Bench, manifests: &str, removed: &[&str]) -> Vec<String> {
     let proposal = Proposal::read(manifests, "shop", &"default".into());
-    let removed = removed.iter().map(|name| Arc::from(*name)).collect();
+    let removed = removed.iter().map(|name| Name::from(*name)).collect();
     let proposed = ProposedState::new(bench.reconciler.index().copy(), proposal, &removed);
     let now = Moment { time: Time(bench.now), wall: bench.clock.now() };
     let Some(request) = bench.reconciler.preview(&proposed, PreviewRefresh::Due, 1, now) else { return Vec::new() };

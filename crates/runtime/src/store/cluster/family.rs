@@ -8,14 +8,14 @@ use super::ResourceView;
 use super::marks::{Marks, ResourceMeta};
 use crate::execute::Loss;
 use crate::store::secrets::{Family, RequestError, RetryPolicy, Secrets};
-use model::{Address, InstanceKey, Namespace, Uid, Version};
+use model::{Address, InstanceKey, Name, Namespace, Uid, Version};
 
 /// The maximum number of attempts to write an index. Only one controller leads in a namespace, so a single conflict is
 /// rare.
 const ATTEMPTS: usize = 5;
 
 /// Namespace and name of a Resource.
-pub type Name = (Namespace, Arc<str>);
+pub type FamilyName = (Namespace, Name);
 
 /// The number of Resources below which those that are not used are not looked for.
 const SWEEP_FROM: usize = 256;
@@ -26,13 +26,13 @@ pub struct FamilyIndexes(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    all: BTreeMap<Name, Arc<FamilyIndex>>,
+    all: BTreeMap<FamilyName, Arc<FamilyIndex>>,
     /// How many remained after the last sweep.
     swept: usize,
 }
 
 impl FamilyIndexes {
-    pub fn of(&self, namespace: &Namespace, name: &Arc<str>) -> Arc<FamilyIndex> {
+    pub fn of(&self, namespace: &Namespace, name: &Name) -> Arc<FamilyIndex> {
         let name = (namespace.clone(), name.clone());
         self.known().all.entry(name).or_insert_with_key(|name| Arc::new(FamilyIndex::new(name.clone()))).clone()
     }
@@ -52,8 +52,8 @@ impl FamilyIndexes {
     /// Forgets what is known about the Resources of a namespace.
     pub fn forget(&self, namespace: &Namespace) {
         let mut known = self.known();
-        let from: Name = (namespace.clone(), "".into());
-        let names: Vec<Name> =
+        let from: FamilyName = (namespace.clone(), "".into());
+        let names: Vec<FamilyName> =
             known.all.range(from..).map(|(name, _)| name.clone()).take_while(|(of, _)| of == namespace).collect();
         for name in names {
             known.all.remove(&name);
@@ -61,7 +61,7 @@ impl FamilyIndexes {
     }
 
     /// Removes the Resources that [`Self::prune`] would remove, if their number has doubled since the last time.
-    pub fn sweep(&self, shown: impl Fn(&Name) -> Siblings) {
+    pub fn sweep(&self, shown: impl Fn(&FamilyName) -> Siblings) {
         let unused: Vec<_> = {
             let known = self.known();
             if known.all.len() < SWEEP_FROM.max(2 * known.swept) {
@@ -82,7 +82,7 @@ impl FamilyIndexes {
 /// The shared state of one Resource.
 #[derive(Debug)]
 pub struct FamilyIndex {
-    name: Name,
+    name: FamilyName,
     /// Instances that wait to be added to the index (`true`) or removed from it. The next writer includes all of them.
     announced: Mutex<BTreeMap<Address, bool>>,
     state: tokio::sync::Mutex<FamilyState>,
@@ -174,7 +174,7 @@ pub struct FamilyGuard<'h> {
 }
 
 impl FamilyIndex {
-    fn new(name: Name) -> Self {
+    fn new(name: FamilyName) -> Self {
         Self { name, announced: Mutex::default(), state: tokio::sync::Mutex::default() }
     }
 
@@ -372,7 +372,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Adds the marks again for an instance of another replica, which found them before they were removed.
-    async fn restore_marks(&self, uid: &str) -> Result<(), RequestError> {
+    async fn restore_marks(&self, uid: &Uid) -> Result<(), RequestError> {
         let Access { marks, policy, .. } = self.access;
         let (namespace, name) = &self.family.name;
         marks.add(namespace, name, uid, None, policy).await.map(drop)

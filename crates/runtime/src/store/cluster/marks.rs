@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::store::secrets::{ApiCaller, RequestError, RetryPolicy};
 use api::Head;
-use model::Uid;
+use model::{Name, Uid};
 
 /// The finalizer of a Resource that has a record.
 pub const FINALIZER: &str = "purlin.dev/destroy";
@@ -97,8 +97,8 @@ impl Marks {
     pub async fn add(
         &self,
         namespace: &str,
-        name: &str,
-        uid: &str,
+        name: &Name,
+        uid: &Uid,
         known: Option<ResourceMeta>,
         policy: RetryPolicy,
     ) -> Result<MarkOutcome, RequestError> {
@@ -110,7 +110,7 @@ impl Marks {
                 return Ok(MarkOutcome::ResourceMissing);
             };
             // The server rejects new finalizers on an object that is being deleted, and nothing may be created for it.
-            if *meta.uid != *uid || (meta.deleting && !meta.has_finalizer()) {
+            if meta.uid != *uid || (meta.deleting && !meta.has_finalizer()) {
                 return Ok(MarkOutcome::ResourceMissing);
             }
             let patch = patch_to_add(&meta);
@@ -133,8 +133,8 @@ impl Marks {
     pub async fn remove(
         &self,
         namespace: &str,
-        name: &str,
-        uid: &str,
+        name: &Name,
+        uid: &Uid,
         known: Option<ResourceMeta>,
         policy: RetryPolicy,
     ) -> Result<(), RequestError> {
@@ -143,7 +143,7 @@ impl Marks {
             let Some(meta) = self.known_or_read(namespace, name, known.take(), policy).await? else {
                 return Ok(());
             };
-            let patch = if *meta.uid == *uid { patch_to_remove(&meta) } else { Vec::new() };
+            let patch = if meta.uid == *uid { patch_to_remove(&meta) } else { Vec::new() };
             if patch.is_empty() {
                 return Ok(());
             }
@@ -159,7 +159,7 @@ impl Marks {
     async fn known_or_read(
         &self,
         namespace: &str,
-        name: &str,
+        name: &Name,
         known: Option<ResourceMeta>,
         policy: RetryPolicy,
     ) -> Result<Option<ResourceMeta>, RequestError> {
@@ -173,7 +173,7 @@ impl Marks {
     pub async fn read(
         &self,
         namespace: &str,
-        name: &str,
+        name: &Name,
         policy: RetryPolicy,
     ) -> Result<Option<ResourceMeta>, RequestError> {
         let request = requests(namespace).get_metadata(name, &GetParams::default());
@@ -188,7 +188,7 @@ impl Marks {
     async fn patch(
         &self,
         namespace: &str,
-        name: &str,
+        name: &Name,
         meta: &ResourceMeta,
         mut patch: Vec<Value>,
         policy: RetryPolicy,

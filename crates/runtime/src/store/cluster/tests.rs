@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::store::tests::secrets;
-use model::{Holder, Intent};
+use model::{Holder, Intent, Name};
 use process::Shutdown;
 use testkit::records::typical;
 use testkit::secrets_server::{Fault, SharedServer, server};
@@ -21,15 +21,15 @@ struct View {
 }
 
 impl ResourceView for View {
-    fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
+    fn metadata(&self, _: &str, _: &Name) -> Option<ResourceMeta> {
         self.metadata.lock().unwrap().clone()
     }
 
-    fn recorded(&self, _: &str, _: &str) -> Vec<InstanceKey> {
+    fn recorded(&self, _: &str, _: &Name) -> Vec<InstanceKey> {
         self.recorded.lock().unwrap().clone()
     }
 
-    fn indexed(&self, _: &str, _: &str) -> Vec<InstanceKey> {
+    fn indexed(&self, _: &str, _: &Name) -> Vec<InstanceKey> {
         self.indexed.lock().unwrap().clone()
     }
 }

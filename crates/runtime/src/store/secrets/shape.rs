@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::store::{Interner, UnreadableRecord, codec};
-use model::{Address, Namespace, Record, Stored, Uid, Version, bucket};
+use model::{Address, Name, Namespace, Record, Stored, Uid, Version, bucket};
 
 pub const SECRET_TYPE: &str = "purlin.dev/record.v1";
 
@@ -64,7 +64,7 @@ pub const LARGEST: usize = 900 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
     pub namespace: Namespace,
-    pub name: Arc<str>,
+    pub name: Name,
     pub uid: Uid,
     pub instances: BTreeSet<Address>,
     /// The index replaces one that was lost, so an instance that it lacks may have had a record.
@@ -117,7 +117,7 @@ pub enum SecretContent {
 struct FamilyDocument {
     format: u32,
     uid: Uid,
-    name: Arc<str>,
+    name: Name,
     instances: BTreeSet<Address>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     rebuilt: bool,
@@ -131,7 +131,7 @@ pub fn record_name(namespace: &str, address: &Address) -> String {
 
 /// The name of the Secret of a family index. It differs from the name of a record without a key, because a Resource
 /// that turns into a family has both for a while.
-pub fn family_name(namespace: &str, name: &str) -> String {
+pub fn family_name(namespace: &str, name: &Name) -> String {
     hashed("purlin-family-", &format!("{namespace}/{name}"))
 }
 

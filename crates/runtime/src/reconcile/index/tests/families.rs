@@ -1,6 +1,7 @@
 //! Families: their index, and the records of their instances.
 
 use super::*;
+use model::Name;
 
 fn family(instances: &[u64], version: u64) -> crate::store::secrets::Family {
     let instances =
@@ -104,7 +105,7 @@ fn one_instance_does_not_change_the_fingerprint_of_another() {
 
 #[test]
 fn a_family_that_no_list_shows_an_index_of_has_lost_it() {
-    let name: Arc<str> = "web".into();
+    let name: Name = "web".into();
     let lost = |index: &Index| index.family_loss(&name).map(|(loss, at)| format!("{loss:?} {at}"));
     let mut index = index([applied(marked(resource("web", 1, &[]))), Event::RecordApplied(record_at("web[0]", 2))]);
     assert_eq!(lost(&index), None, "the index can be late");

@@ -12,7 +12,7 @@ async fn a_family_has_an_index_and_one_pair_of_marks() {
     let requests = scene.requests();
     assert_eq!(requests.matches("PATCH web").count(), 1, "{requests}");
     assert!(requests.matches("family").count() <= 2, "{requests}");
-    let index = scene.journal.secrets().get_family("shop", "web", RetryPolicy::SHORT).await.unwrap().unwrap();
+    let index = scene.journal.secrets().get_family("shop", &"web".into(), RetryPolicy::SHORT).await.unwrap().unwrap();
     assert_eq!(index.instances.len(), 50);
     *scene.view.recorded.lock().unwrap() = intents.iter().map(|intent| intent.address.key.clone()).collect();
     let mut lives = intents.into_iter().zip(versions);
@@ -25,7 +25,7 @@ async fn a_family_has_an_index_and_one_pair_of_marks() {
 }
 
 async fn index(scene: &Fixture) -> Vec<String> {
-    let family = scene.journal.secrets().get_family("shop", "web", RetryPolicy::SHORT).await.unwrap();
+    let family = scene.journal.secrets().get_family("shop", &"web".into(), RetryPolicy::SHORT).await.unwrap();
     family.iter().flat_map(|family| family.instances.iter().map(ToString::to_string)).collect()
 }
 
@@ -120,7 +120,7 @@ impl Fixture {
     /// Loses a Secret: its record, or the index of the family.
     fn lose(&self, secret: &str) {
         let name = match secret {
-            "index" => crate::store::secrets::family_name("shop", "web"),
+            "index" => crate::store::secrets::family_name("shop", &"web".into()),
             address => crate::store::secrets::record_name("shop", &address.parse().unwrap()),
         };
         let lost =
