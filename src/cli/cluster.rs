@@ -128,7 +128,7 @@ impl Connection {
             data.insert(object, lookup);
         }
         for instance in instances.iter_mut().filter(|instance| !instance.inputs.declared.is_empty()) {
-            instance.inputs = instance.inputs.resolve(&instance.address, &|object: &DataRef| {
+            instance.inputs = instance.inputs.resolve(Some(&instance.address), &|object: &DataRef| {
                 data.get(object).cloned().unwrap_or(DataLookup::Missing)
             });
         }
@@ -245,7 +245,7 @@ pub async fn resource_and_users(
 }
 
 fn resource_address(name: &str) -> Address {
-    let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name.to_string());
+    let name = name.parse().map_or_else(|_| name.into(), |address: Address| address.name);
     Address::single(name)
 }
 

@@ -83,15 +83,16 @@ impl Inputs {
         read.into_iter().any(|input| input.value(before) != input.value(after))
     }
 
-    /// Returns the inputs with the values that `find` returns.
+    /// Returns the inputs with the values that `find` returns. `address`: the object that the problems are about; `None` for a
+    /// `ProviderConfig`.
     #[must_use]
-    pub fn resolve(&self, address: &Address, find: &dyn Fn(&DataRef) -> DataLookup) -> Self {
+    pub fn resolve(&self, address: Option<&Address>, find: &dyn Fn(&DataRef) -> DataLookup) -> Self {
         let mut values = BTreeMap::new();
         let mut problems = Vec::new();
         for input in self.declared.iter() {
             match input.value(&find(&input.object)) {
                 Ok(value) => drop(values.insert(input.name.clone(), value)),
-                Err(problem) => problems.push(Diagnostic { address: Some(address.clone()), ..*problem }.at(input.at())),
+                Err(problem) => problems.push(Diagnostic { address: address.cloned(), ..*problem }.at(input.at())),
             }
         }
         Self { declared: self.declared.clone(), values: Value::Map(values.into()), problems }

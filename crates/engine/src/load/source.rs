@@ -25,7 +25,7 @@ use super::document::{self, ClusterOrigin, Manifest, Origin};
 use super::intern::Interner;
 use super::{Config, DataLookup, Instance, decode, yaml};
 use model::data::StringData;
-use model::{Address, DataRef, Diagnostic, Diagnostics, Namespace, Reason, Source, Value};
+use model::{DataRef, Diagnostic, Diagnostics, Namespace, Reason, Source, Value};
 
 /// The content of a source.
 #[derive(Clone, Debug, Default)]
@@ -302,7 +302,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     };
     for mut config in configs {
         if !config.inputs.declared.is_empty() {
-            config.inputs = config.inputs.resolve(&Address::single(config.name.clone()), &lookup);
+            config.inputs = config.inputs.resolve(None, &lookup);
         }
         match loaded.config.provider_configs.entry(config.name.clone()) {
             Entry::Vacant(entry) => drop(entry.insert(Arc::new(config))),
@@ -314,7 +314,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     }
     for mut resource in resources {
         if !resource.inputs.declared.is_empty() {
-            resource.inputs = resource.inputs.resolve(&resource.address, &lookup);
+            resource.inputs = resource.inputs.resolve(Some(&resource.address), &lookup);
         }
         add_resource(&mut loaded.config, resource);
     }

@@ -45,7 +45,7 @@ pub struct AdjacencyLists {
 /// The instances of one Resource. An object that references the whole family depends on the junction, and the junction
 /// depends on each instance, so that a thousand dependents of a thousand instances need two thousand edges.
 struct Junction<'a> {
-    name: &'a str,
+    name: &'a Name,
     members: std::ops::Range<Id>,
 }
 
@@ -373,7 +373,7 @@ impl<'a> PlanInput<'a> {
         self.nodes[id].record.is_some() || self.running.contains_key(&id)
     }
 
-    pub fn junction(&self, name: &str) -> Option<Id> {
+    pub fn junction(&self, name: &Name) -> Option<Id> {
         self.junctions.binary_search_by(|junction| junction.name.cmp(name)).ok().map(|at| self.objects + at)
     }
 
@@ -627,8 +627,8 @@ fn junctions<'a>(config: &'a Config, nodes: &mut Vec<Node<'a>>, options: &PlanOp
     }
     let mut at = 0;
     while at < nodes.len() {
-        let name: &'a str = &nodes[at].address.name;
-        let length = nodes[at..].iter().take_while(|node| *node.address.name == *name).count();
+        let name = &nodes[at].address.name;
+        let length = nodes[at..].iter().take_while(|node| node.address.name == *name).count();
         let has_keys = nodes[at..at + length].iter().any(|node| node.address.key != InstanceKey::None);
         if has_keys && !config.families.contains_key(name) {
             junctions.push(Junction { name, members: at..at + length });

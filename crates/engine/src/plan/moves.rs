@@ -183,7 +183,7 @@ fn requested(
 /// A running step whose record changes with a move between two addresses: it has one of them, or references one. Its write
 /// of the result and the move would be in each other's way.
 fn running_user<'a>(recorded: &Recorded, options: &'a PlanOptions, ends: [&Address; 2]) -> Option<&'a Address> {
-    let names = ends.iter().map(|end| &*end.name).collect();
+    let names = ends.iter().map(|end| &end.name).collect();
     options.running.iter().map(|running| &running.step.address).find(|address| {
         ends.contains(address) || recorded.get(*address).is_some_and(|stored| references_any(&stored.record, &names))
     })

@@ -10,7 +10,7 @@ use super::{Command, MoveRequest, MoveResult, Reconciler, ReportSubject};
 use crate::execute::Written;
 use engine::plan::ObjectBlock;
 use engine::plan::moves::{Move, references_any};
-use model::{Address, Diagnostic, Reason};
+use model::{Address, Diagnostic, Name, Reason};
 
 impl Reconciler {
     pub fn start_moves(&mut self, part: &PlanPart, moves: Vec<Move>) {
@@ -33,7 +33,7 @@ impl Reconciler {
     /// The moved objects, their new addresses, and the objects whose records reference any of them.
     fn involved(&self, scope: &BTreeSet<Address>, moves: &[Move]) -> BTreeSet<Address> {
         let ends = moves.iter().flat_map(|moved| [&moved.from, &moved.to]);
-        let names: BTreeSet<&str> = ends.clone().map(|address| &*address.name).collect();
+        let names: BTreeSet<&Name> = ends.clone().map(|address| &address.name).collect();
         let records = scope.iter().filter_map(|address| self.index.records().get(address));
         let users =
             records.filter(|stored| references_any(&stored.record, &names)).map(|stored| &stored.record.address);

@@ -19,7 +19,7 @@ pub struct ObjectTable<'a> {
     names: Vec<&'a Address>,
     numbers: IndexMap<&'a Address, u32>,
     families: Vec<Address>,
-    family_numbers: BTreeMap<&'a str, u32>,
+    family_numbers: BTreeMap<&'a Name, u32>,
     /// The input of `ordering`.
     pub objects: Vec<Object>,
     pub steps: Vec<ObjectSteps<'a>>,
@@ -240,13 +240,13 @@ impl<'a> ObjectTable<'a> {
 
     /// Returns the number of a family: an object without steps that depends on all its instances. A thousand dependents
     /// of a thousand instances need only two thousand edges. Returns `None` if the family has no instance.
-    fn family(&mut self, name: &'a str) -> Option<u32> {
+    fn family(&mut self, name: &'a Name) -> Option<u32> {
         if let Some(&at) = self.family_numbers.get(name) {
             return Some(at);
         }
-        let start = self.names.partition_point(|address| *address.name < *name);
+        let start = self.names.partition_point(|address| address.name < *name);
         let instances: Vec<u32> = (start..self.names.len())
-            .take_while(|&at| *self.names[at].name == *name)
+            .take_while(|&at| self.names[at].name == *name)
             .filter(|&at| self.names[at].key != InstanceKey::None)
             .map(|at| at as u32)
             .collect();
@@ -260,7 +260,7 @@ impl<'a> ObjectTable<'a> {
         self.steps.push(ObjectSteps::default());
         // A cycle must not be broken at the edges of a family.
         self.versions.push(u64::MAX);
-        self.families.push(Address::single(name));
+        self.families.push(Address::single(name.clone()));
         self.family_numbers.insert(name, at);
         Some(at)
     }

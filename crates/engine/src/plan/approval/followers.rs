@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{Guarded, Offer, OfferState};
 use crate::plan::{ObjectBlock, Plan};
-use model::{Action, Address, Change, Reason, Recorded, ReplaceOrder};
+use model::{Action, Address, Change, Name, Reason, Recorded, ReplaceOrder};
 
 /// Why a change waits for another one.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ impl<'a> Cause<'a> {
 /// The changes of current objects.
 struct Changes<'a> {
     by_address: BTreeMap<&'a Address, &'a Change>,
-    by_name: BTreeMap<&'a str, Vec<&'a Address>>,
+    by_name: BTreeMap<&'a Name, Vec<&'a Address>>,
 }
 
 impl<'a> Changes<'a> {
@@ -72,7 +72,7 @@ impl<'a> Changes<'a> {
     fn targets(&self, used: &Address) -> Vec<&'a Address> {
         match self.by_address.get_key_value(used) {
             Some((address, _)) => vec![*address],
-            None => self.by_name.get(&*used.name).cloned().unwrap_or_default(),
+            None => self.by_name.get(&used.name).cloned().unwrap_or_default(),
         }
     }
 

@@ -11,8 +11,8 @@ pub fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
 }
 
 /// Whether an object of the record references one of these names, so that moves from or to them can change the record.
-pub fn references_any(record: &Record, names: &BTreeSet<&str>) -> bool {
-    objects(record).flat_map(|object| object.dependencies.iter()).any(|address| names.contains(&*address.name))
+pub fn references_any(record: &Record, names: &BTreeSet<&Name>) -> bool {
+    objects(record).flat_map(|object| object.dependencies.iter()).any(|address| names.contains(&address.name))
 }
 
 /// The interrupted moves, as old and new address, by both of them. Until such a move is finished, two records can name its

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Action, Address, Change, InstanceKey, Reason};
+use model::{Action, Address, Change, InstanceKey, Name, Reason, TypeName};
 
 /// The new objects and those that are no longer configured, of one type or Resource.
 type Pair<'a> = (Vec<&'a Change>, Vec<&'a Change>);
@@ -15,8 +15,8 @@ pub fn possible_moves<'a>(
     changes: impl IntoIterator<Item = &'a Change> + 'a,
     is_configured: impl Fn(&Address) -> bool,
 ) -> Vec<String> {
-    let mut of_type: BTreeMap<&str, Pair<'_>> = BTreeMap::new();
-    let mut of_name: BTreeMap<&str, Pair<'_>> = BTreeMap::new();
+    let mut of_type: BTreeMap<&TypeName, Pair<'_>> = BTreeMap::new();
+    let mut of_name: BTreeMap<&Name, Pair<'_>> = BTreeMap::new();
     for change in changes {
         let is_new = change.action == Action::Create && change.before.is_none() && change.because.is_none();
         // Protection, or an error of another manifest, keeps the object for now.

@@ -1,6 +1,5 @@
 //! The Plans of a namespace that approve changes, or wait for an approval.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -292,7 +291,7 @@ impl ApprovalCache {
     }
 }
 
-fn remove_from<K: Ord + Borrow<str>>(plans: &mut BTreeMap<K, BTreeSet<Arc<str>>>, key: &str, name: &str) {
+fn remove_from<K: Ord>(plans: &mut BTreeMap<K, BTreeSet<Arc<str>>>, key: &K, name: &str) {
     if let Some(names) = plans.get_mut(key) {
         names.remove(name);
         if names.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::load::{DataLookup, Instance, ProviderConfig};
-use model::{Address, DataRef, Name};
+use model::{DataRef, Name};
 
 /// One `ConfigMap` or Secret of the namespace, read as one service account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +104,7 @@ impl InputCache {
             return instance;
         }
         let account = &instance.service_account;
-        let inputs = instance.inputs.resolve(&instance.address, &|object: &DataRef| self.lookup(account, object));
+        let inputs = instance.inputs.resolve(Some(&instance.address), &|object: &DataRef| self.lookup(account, object));
         Arc::new(Instance { inputs, ..Instance::clone(&instance) })
     }
 
@@ -112,8 +112,8 @@ impl InputCache {
         if config.inputs.declared.is_empty() {
             return config.clone();
         }
-        let (account, address) = (&config.service_account, Address::single(config.name.clone()));
-        let inputs = config.inputs.resolve(&address, &|object: &DataRef| self.lookup(account, object));
+        let account = &config.service_account;
+        let inputs = config.inputs.resolve(None, &|object: &DataRef| self.lookup(account, object));
         Arc::new(ProviderConfig { inputs, ..config.as_ref().clone() })
     }
 
