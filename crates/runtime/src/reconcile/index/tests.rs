@@ -431,6 +431,30 @@ fn a_provider_config_plans_its_dependents_when_its_spec_changes() {
 }
 
 #[test]
+fn an_input_is_read_by_a_provider_config_and_by_a_resource_of_the_same_name() {
+    let object = serde_json::json!({
+        "apiVersion": "purlin.dev/v1alpha1", "kind": "ProviderConfig",
+        "metadata": {"name": "own", "namespace": "shop", "uid": "u", "generation": 1},
+        "spec": {
+            "provider": {"name": "cloud"},
+            "inputs": [{"name": "token", "configMapKeyRef": {"name": "site", "key": "two"}}],
+            "config": {"address": "${inputs.token}"},
+        },
+    });
+    let config = observed_provider_config(object, 1);
+    let mut index = index([clouds(), config, applied(served("disk", "own")), applied(reader("own", "one"))]);
+    assert_eq!(index.take_desired_inputs(), Some(BTreeSet::from([input_key()])));
+    assert_eq!(evaluated(&index), "Waiting: spec.inputs[0]: ConfigMap `site` is being read");
+    wakes(&mut index, holding(&[("one", "1"), ("two", "2")]), &["disk", "own"]);
+    assert_eq!(evaluated(&index), r#"{"address":"2"}"#);
+    wakes(&mut index, Event::ProviderConfigDeleted("own".into()), &["disk"]);
+    wakes(&mut index, holding(&[("one", "1"), ("two", "3")]), &[]);
+    wakes(&mut index, holding(&[("one", "3"), ("two", "3")]), &["own"]);
+    index.apply(Event::ResourceDeleted("own".into()));
+    assert_eq!(index.take_desired_inputs(), Some(BTreeSet::new()));
+}
+
+#[test]
 fn a_provider_config_that_references_a_family_waits_for_all_instances() {
     let family = serde_json::json!({
         "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource",
