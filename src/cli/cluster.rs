@@ -186,7 +186,7 @@ where
 /// Converts a `DataSource` to a Resource named as in addresses, so that commands show both in the same way.
 fn as_resource(data: &DataSource) -> Resource {
     let mut shown = data.to_resource();
-    shown.metadata.name = shown.metadata.name.map(|name| Address::data(&name).name.to_string());
+    shown.metadata.name = shown.metadata.name.map(|name| Address::data(&name).to_string());
     shown
 }
 
@@ -239,13 +239,13 @@ pub async fn resource_and_users(
     let mut users = connection.all::<Resource>().await?;
     users.extend(connection.all::<DataSource>().await?.iter().map(as_resource));
     users.retain(|user| {
-        user.status.as_ref().is_some_and(|status| status.dependencies.iter().any(|used| **used == *address.name))
+        user.status.as_ref().is_some_and(|status| status.dependencies.iter().any(|used| **used == **address.name()))
     });
     Ok((resource, users.into_iter().filter_map(|user| user.metadata.name).collect()))
 }
 
 fn resource_address(name: &str) -> Address {
-    let name = name.parse().map_or_else(|_| name.into(), |address: Address| address.name);
+    let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name().to_string());
     Address::single(name)
 }
 
@@ -357,7 +357,7 @@ pub async fn release(target: &Cluster, address: Option<&Address>) -> anyhow::Res
     let resources = connection.api::<Resource>();
     let chosen = match address {
         None => connection.all::<Resource>().await?,
-        Some(address) => match resources.get_opt(&address.name).await.map_err(with_hint)? {
+        Some(address) => match resources.get_opt(address.name()).await.map_err(with_hint)? {
             Some(resource) => vec![resource],
             None => return Err(not_found(address)),
         },

@@ -355,8 +355,9 @@ fn moved(flag: &str, address: &Address, moves: &[Move]) -> Option<anyhow::Error>
 /// A whole family cannot be replaced with one flag; the hint lists the flags for its instances.
 fn whole_family(address: &Address, plan: &Plan) -> Option<anyhow::Error> {
     const MAX_FLAGS: usize = 5;
-    let instances =
-        plan.current_changes().filter(|change| address.key == InstanceKey::None && change.address.name == address.name);
+    let instances = plan
+        .current_changes()
+        .filter(|change| address.key == InstanceKey::None && change.address.name() == address.name());
     let count = instances.clone().count();
     let mut flags: Vec<String> =
         instances.take(MAX_FLAGS).map(|change| format!("--replace '{}'", change.address)).collect();
@@ -370,7 +371,7 @@ fn whole_family(address: &Address, plan: &Plan) -> Option<anyhow::Error> {
 fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
     let message = format!("{flag} names `{address}`, which is neither configured nor recorded");
     let instances: Vec<&Address> =
-        plan.changes().map(|change| &change.address).filter(|other| other.name == address.name).collect();
+        plan.changes().map(|change| &change.address).filter(|other| other.stem == address.stem).collect();
     let text = address.to_string();
     let names: Vec<String> = plan.changes().map(|change| change.address.to_string()).collect();
     let hint = match (instances.as_slice(), closest(&text, names.iter().map(String::as_str))) {

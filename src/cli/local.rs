@@ -267,7 +267,7 @@ pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validatio
     let resources = config.names().count();
     let families: Vec<Arc<Instance>> = config.families.values().map(|family| family.shared.clone()).collect();
     for shared in families.into_iter().filter(|shared| !shared.inputs.declared.is_empty()) {
-        config.remove(&shared.address.name);
+        config.remove(&shared.address.stem);
         config.add(Arc::new(Instance { inputs: shared.inputs.with_unknown_values(), ..shared.as_ref().clone() }));
     }
     for instance in config.instances.values_mut() {
@@ -408,7 +408,7 @@ pub fn merge_inputs(desired: DesiredState, loaded: LoadedRecords) -> Inputs {
 
 /// Whether a manifest has the address, as far as this is known.
 fn may_have(config: &Config, address: &Address) -> bool {
-    let family = config.families.get(&address.name);
+    let family = config.families.get(&address.stem);
     config.instances.contains_key(address)
         || family.is_some_and(|family| !matches!(family.expansion, Expansion::Known(_)))
 }

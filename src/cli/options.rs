@@ -13,7 +13,7 @@ use super::other_records;
 use super::root_module::{self, Variables};
 use engine::load::SourcePaths;
 use jiff::Timestamp;
-use model::Address;
+use model::{Address, InstanceKey};
 use process::{Clock as _, SystemClock};
 use runtime::execute::Limits;
 use runtime::store::StateFile;
@@ -305,7 +305,10 @@ pub fn address(text: &str) -> anyhow::Result<Address> {
 
 /// Whether `text` is the name of the object or its family, or its address.
 pub fn matches_name(text: &str, candidate: &Address) -> bool {
-    candidate.name.as_ref() == text || text.parse::<Address>().is_ok_and(|address| address == *candidate)
+    **candidate.name() == *text
+        || text.parse::<Address>().is_ok_and(|address| {
+            address == *candidate || (address.key == InstanceKey::None && address.stem == candidate.stem)
+        })
 }
 
 /// JSON output cannot contain a prompt, so it requires `--yes`.

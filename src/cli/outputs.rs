@@ -227,9 +227,9 @@ impl Scope for RecordedScope<'_> {
         if self.config.instances.contains_key(address) {
             return Some(self.value(address).unwrap_or(Value::Unknown));
         }
-        let family = self.config.families.get(&address.name)?;
+        let family = self.config.families.get(&address.stem)?;
         let members: BTreeMap<&Address, Option<Value>> =
-            self.config.instance_addresses(&address.name).map(|member| (member, self.value(member))).collect();
+            self.config.instance_addresses(&address.stem).map(|member| (member, self.value(member))).collect();
         if family.is_pending() || members.values().any(Option::is_none) {
             return Some(Value::Unknown);
         }

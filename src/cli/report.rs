@@ -101,7 +101,7 @@ impl ObjectReport<'_> {
         let mut users = Vec::new();
         for (user, stored) in &self.inputs.recorded {
             let mut dependencies = stored.record.current.iter().flat_map(|object| object.dependencies.iter());
-            if dependencies.any(|used| used == self.address || (!used.is_instance() && used.name == self.address.name))
+            if dependencies.any(|used| used == self.address || (!used.is_instance() && used.stem == self.address.stem))
             {
                 users.push(user);
             }

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use language::functions::{Signature, TypedParameter};
 use language::{Effects, Failure, FileError, Files as ModuleFiles};
 use model::text::counted;
-use model::{Diagnostic, DriverError, Provider, ProviderUse, Reason, Secrets, Severity};
+use model::{Diagnostic, DriverError, Name, Provider, ProviderUse, Reason, Secrets, Severity};
 use modules::{Disk, ModuleError};
 use process::{Clock as _, Random as _, SystemClock, SystemRandom, lock};
 use runtime::store::LoadedRecords;
@@ -165,7 +165,8 @@ pub fn read(directory: &Path, files: &Files, paths: &SourcePaths) -> Read {
         variables.into_iter().filter(|(name, _)| declared.contains_key(name.as_str())).collect();
     let digest = digest(&tree, &variables);
     let generation = i64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
-    let origin = Origin { source: paths.source(&source_path(directory, paths)), generation, directory: prefix };
+    let name = Name::default();
+    let origin = Origin { name, source: paths.source(&source_path(directory, paths)), generation, directory: prefix };
     let required = terraform::required(&tree, &origin.directory);
     let (directory, tree) = (directory.to_owned(), Arc::new(tree));
     let plan_time = files.plan_time;

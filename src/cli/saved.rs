@@ -21,7 +21,7 @@ use super::options::{Files, Planning};
 use super::root_module::Variables;
 use engine::load::{Expansion, InstanceKeys, Program};
 use model::text::hex;
-use model::{Address, Name, errors, has_errors};
+use model::{Address, Stem, errors, has_errors};
 use process::private_file;
 use runtime::execute::{Engine, Limits};
 use runtime::pipeline;
@@ -61,7 +61,7 @@ pub struct SavedPlan {
     /// When it was planned, as the configuration sees it.
     plan_time: Timestamp,
     /// The instances of the families whose instances depend on the values of other objects.
-    families: BTreeMap<Name, InstanceKeys>,
+    families: BTreeMap<Stem, InstanceKeys>,
 }
 
 impl SavedPlan {

@@ -365,7 +365,7 @@ fn an_approval_is_used_up_only_by_its_own_change() {
     let seen = plan(&namespace, &whole)["status"]["approvals"][0]["changes"].clone();
     let mut part: Vec<ChangeDigest> = serde_json::from_value(seen).expect("changes");
     assert_eq!(part.len(), 3);
-    part.retain(|change| &*change.address.name != "n2");
+    part.retain(|change| &**change.address.name() != "n2");
     let spec = json!({ "digest": digest_of(&part), "changes": part, "approved": true });
     write_plan(&namespace, &json!({ "name": "part" }), &spec);
     wait_state(&namespace, "part", "Approved");

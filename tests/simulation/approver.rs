@@ -124,7 +124,7 @@ impl Approver {
         let source = self.cluster.with(|server, _| {
             let addresses = covered(plan).iter().filter_map(|change| change["address"].as_str()?.parse().ok());
             let mut resources = addresses.filter_map(|address: Address| {
-                server.object("purlin.dev", "resources", namespace, &address.name).map(|found| found.value.clone())
+                server.object("purlin.dev", "resources", namespace, address.name()).map(|found| found.value.clone())
             });
             resources.find_map(|resource| Some(source_of(&resource["spec"])?.to_owned()))
         });
@@ -228,7 +228,7 @@ impl Approver {
     pub(crate) fn approve_some(&mut self, plan: &Value, names: &[&str], judge: &Judge) {
         let changes = plan["status"]["approvals"][0]["changes"].clone();
         let mut changes: Vec<ChangeDigest> = serde_json::from_value(changes).expect("changes");
-        changes.retain(|change| names.contains(&&*change.address.name));
+        changes.retain(|change| names.contains(&&**change.address.name()));
         let mut part = plan.clone();
         part["spec"]["digest"] = json!(digest_of(&changes));
         part["status"]["approvals"][0]["changes"] = json!(changes);

@@ -114,7 +114,7 @@ fn place(record: &Record) -> String {
 }
 
 fn is_of(record: &Record, resource: &Value) -> bool {
-    (&*record.namespace, &*record.address.name) == (text(resource, "namespace"), text(resource, "name"))
+    (&*record.namespace, &**record.address.name()) == (text(resource, "namespace"), text(resource, "name"))
 }
 
 /// Returns a line for everything that the status of a Resource or DataSource does not report yet.

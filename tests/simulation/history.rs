@@ -315,7 +315,7 @@ impl History {
         self.env.cluster.with(|server, now| {
             let records = all_records(server);
             let resource = |record: &Record| {
-                server.object("purlin.dev", "resources", &record.namespace, &record.address.name).is_some()
+                server.object("purlin.dev", "resources", &record.namespace, record.address.name()).is_some()
             };
             // A record with an intent stays: `state rm` requires `--force` for it.
             let is_abandoned = |record: &Record| !resource(record) && record.intent.is_none();
@@ -334,7 +334,7 @@ impl History {
                 self.env.judge.give_up(of_it.chain(ids_in(&record)));
                 for secret in [
                     record_name(&record.namespace, &record.address),
-                    family_name(&record.namespace, &record.address.name),
+                    family_name(&record.namespace, record.address.name()),
                 ] {
                     server.erase(now, &format!("/api/v1/namespaces/{HOME}/secrets/{secret}"));
                 }

@@ -300,7 +300,7 @@ impl Judge {
             return if is_spoiled { Ok(()) } else { Err("there is no record of it".to_owned()) };
         };
         let is_restored = inside.restored.contains(&secret);
-        let place = (call.namespace.to_string(), address.name.to_string());
+        let place = (call.namespace.to_string(), address.name().to_string());
         let permits = |intent: &Intent| {
             let known = inside.known.get(&intent.replica).and_then(|known| known.get(&place));
             let newest = known.and_then(|all| newest_at(all, intent.issued)).unwrap_or_default();

@@ -102,7 +102,7 @@ impl Kubectl for ClusterKubectl {
 
     fn records(&self, name: &str) -> Vec<Record> {
         let mut records = self.cluster.with(|server, _| all_records(server));
-        records.retain(|one| (&*one.namespace, &*one.address.name) == (self.namespace, name));
+        records.retain(|one| (&*one.namespace, &**one.address.name()) == (self.namespace, name));
         records
     }
 }

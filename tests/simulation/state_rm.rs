@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apiserver::{Cluster, Server};
-use purlin::model::{Address, InstanceKey, Name, Namespace, Uid};
+use purlin::model::{Address, InstanceKey, Name, Namespace, Stem, Uid};
 use purlin::process::Shutdown;
 use purlin::store::secrets::{Secrets, family_name};
 use purlin::store::{ClusterJournal, ResourceMeta, ResourceView};
@@ -51,7 +51,7 @@ fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Opt
     if index.is_none() || !is_desired(resource) {
         let is_lost = condition(&resource["status"], "Ready").is_some_and(|(_, reason)| reason == "RecordMissing");
         let is_recorded =
-            all_records(server).iter().any(|record| (&*record.namespace, &record.address.name) == (namespace, &name));
+            all_records(server).iter().any(|record| (&*record.namespace, record.address.name()) == (namespace, &name));
         let listed = index.and_then(|index| index.instances.into_iter().next());
         return found(listed.unwrap_or_else(|| Address::single(name.clone()))).filter(|_| is_lost && !is_recorded);
     }
@@ -66,7 +66,7 @@ fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Opt
         let is_stale = || is_restored && index.instances.contains(address) && !exists(&address.to_string());
         record(server, namespace, address).is_none() && (index.rebuilt || is_stale())
     };
-    let at = |key| Address { name: name.clone(), key };
+    let at = |key| Stem::from(name.clone()).instance(key);
     let spec = &resource["spec"];
     let keys = spec["forEach"].as_array().into_iter().flatten();
     let keys = keys.filter_map(Value::as_str).map(|key| InstanceKey::Key(key.into()));
@@ -85,7 +85,7 @@ impl ResourceView for ServerView {
 
     fn recorded(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
         let records = self.0.with(|server, _| all_records(server));
-        let own = records.into_iter().filter(|one| (&*one.namespace, &one.address.name) == (namespace, name));
+        let own = records.into_iter().filter(|one| (&*one.namespace, one.address.name()) == (namespace, name));
         own.map(|record| record.address.key).collect()
     }
 

@@ -215,7 +215,7 @@ impl DesiredKind for api::Resource {
     }
 
     fn deleted(name: &str) -> Event {
-        Event::ResourceDeleted(Address::single(name).name)
+        Event::ResourceDeleted(name.into())
     }
 }
 
@@ -229,7 +229,7 @@ impl DesiredKind for api::DataSource {
     }
 
     fn deleted(name: &str) -> Event {
-        Event::ResourceDeleted(Address::data(name).name)
+        Event::ResourceDeleted(Address::data(name).stem.name)
     }
 }
 

@@ -20,7 +20,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 use serde::{Deserialize, Serialize};
 
-use model::{Address, InstanceKey, Name, Step};
+use model::{Address, InstanceKey, Name, Stem, Step};
 
 pub use build::build;
 pub use reason::{EdgeExplanation, EdgeReason};
@@ -46,14 +46,14 @@ struct Node {
     /// The object that requires this one to be create-before-destroy, if it is inherited.
     required_by: Option<Address>,
     /// The families on which the object depends, or depended, as a whole.
-    families: Box<[Name]>,
+    families: Box<[Stem]>,
 }
 
 impl Node {
     /// Whether the object depends on the whole family of another step's object.
     fn names_family_of(&self, other: &Self) -> bool {
         let address = &other.step.address;
-        address.key != InstanceKey::None && self.families.contains(&address.name)
+        address.key != InstanceKey::None && self.families.contains(&address.stem)
     }
 }
 
@@ -139,10 +139,10 @@ impl ActionGraph {
         let root = self.graph.node_count().checked_sub(1);
         let mut reached = vec![false; self.graph.node_count()];
         let mut open: Vec<NodeIndex> =
-            self.nodes().filter(|&node| names.contains(&self.step(node).address.name)).collect();
+            self.nodes().filter(|&node| names.contains(self.step(node).address.name())).collect();
         while let Some(node) = open.pop() {
             // A junction is only connected to nodes of the same component. Only the root is connected to all.
-            let is_other = self.is_step(node) && !names.contains(&self.step(node).address.name);
+            let is_other = self.is_step(node) && !names.contains(self.step(node).address.name());
             if Some(node.index()) != root && !is_other && !std::mem::replace(&mut reached[node.index()], true) {
                 open.extend(self.graph.neighbors_undirected(node));
             }

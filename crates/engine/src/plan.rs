@@ -163,10 +163,10 @@ impl Plan {
         let diagnostics = self
             .diagnostics
             .iter()
-            .filter(|diagnostic| diagnostic.address.as_ref().is_none_or(|address| names.contains(&address.name)));
+            .filter(|diagnostic| diagnostic.address.as_ref().is_none_or(|address| names.contains(address.name())));
         Self {
             diagnostics: diagnostics.cloned().collect(),
-            objects: self.objects.extract_if(.., |address, _| names.contains(&address.name)).collect(),
+            objects: self.objects.extract_if(.., |address, _| names.contains(address.name())).collect(),
         }
     }
 }

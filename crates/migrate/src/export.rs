@@ -86,7 +86,7 @@ fn resource(record: &Record) -> ResourceAddress {
     if let Some(instance) = terraform::instance(&record.address) {
         return instance.resource;
     }
-    let name = record.address.name.replace('-', "_");
+    let name = record.address.name().replace('-', "_");
     let name = if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name };
     let resource = ResourceName { mode: Mode::Managed, kind: record.type_name.text().clone(), name: name.into() };
     ResourceAddress { module: ModulePath::default(), resource }
@@ -249,11 +249,11 @@ impl Exporter<'_> {
         let mut open: Vec<Address> = object.dependencies.to_vec();
         let mut names: BTreeSet<Name> = BTreeSet::new();
         while let Some(address) = open.pop() {
-            if !names.insert(address.name.clone()) {
+            if !names.insert(address.name().clone()) {
                 continue;
             }
             let current =
-                in_family(self.recorded, &address.name).filter_map(|(_, stored)| stored.record.current.as_ref());
+                in_family(self.recorded, address.name()).filter_map(|(_, stored)| stored.record.current.as_ref());
             open.extend(current.flat_map(|object| object.dependencies.iter().cloned()));
         }
         let known = names.iter().flat_map(|name| in_family(self.recorded, name)).map(|(_, stored)| &stored.record);

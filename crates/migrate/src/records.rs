@@ -8,7 +8,7 @@ use super::state::{Object, Resource, State, in_configuration};
 use configuration::ResourceAddress;
 use engine::load::Config;
 use engine::plan::DataDependencies;
-use model::{Address, Name, ObjectStatus, Path, ProviderUse, Record, RecordedObject, Segment, Value};
+use model::{Address, Name, ObjectStatus, Path, ProviderUse, Record, RecordedObject, Segment, Stem, Value};
 use terraform::{NamedProvider, address};
 
 /// Where the objects of a state belong to.
@@ -30,7 +30,7 @@ pub fn records(state: &State, objects: &[Vec<RecordedObject>], place: &Place<'_>
     let mut records: BTreeMap<Address, Record> = BTreeMap::new();
     for (resource, adopted) in state.resources.iter().zip(objects) {
         for (object, adopted) in resource.objects.iter().zip(adopted) {
-            let address = address(&resource.instance(object));
+            let address = address(&Name::default(), &resource.instance(object));
             let provider = (place.providers)(&object.provider);
             let recorded = RecordedObject {
                 dependencies: dependencies.of(resource, object, &address),
@@ -128,7 +128,7 @@ impl<'a> Dependencies<'a> {
         };
         let implied = self.implied(&direct);
         let others = object.dependencies.iter().flat_map(|other| self.nearest(&resource.address, other));
-        let others = others.filter(|other| other.name != address.name && !implied.contains(&other.name));
+        let others = others.filter(|other| other.stem != address.stem && !implied.contains(&other.stem));
         direct.extend(others.collect::<Vec<_>>());
         direct.into_iter().collect()
     }
@@ -140,15 +140,15 @@ impl<'a> Dependencies<'a> {
         targets.unwrap_or_else(|| instance.references.iter().map(|reference| reference.target.clone()).collect())
     }
 
-    /// The names of all that the configuration puts before the dependencies, and their own.
-    fn implied(&self, direct: &BTreeSet<Address>) -> BTreeSet<Name> {
+    /// The stems of all that the configuration puts before the dependencies, and their own.
+    fn implied(&self, direct: &BTreeSet<Address>) -> BTreeSet<Stem> {
         let mut open: Vec<Address> = direct.iter().cloned().collect();
         let mut found = BTreeSet::new();
         while let Some(next) = open.pop() {
-            if found.insert(next.name.clone()) {
-                let members = self.config.instance_addresses(&next.name);
+            if found.insert(next.stem.clone()) {
+                let members = self.config.instance_addresses(&next.stem);
                 open.extend(members.flat_map(|member| self.configured(member)));
-                let family = self.config.families.get(&next.name).into_iter();
+                let family = self.config.families.get(&next.stem).into_iter();
                 open.extend(
                     family.flat_map(|family| family.shared.references.iter().map(|reference| reference.target.clone())),
                 );

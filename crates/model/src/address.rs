@@ -31,68 +31,172 @@ pub enum InstanceKey {
     Key(#[serde(deserialize_with = "shared::text")] Arc<str>),
 }
 
+/// An address without its key: what names a Resource, a DataSource, or a block of a Terraform configuration. All instances share it.
+/// A module call has one too; its instances are module instances.
+///
+/// Sorted by name, and in a configuration by the text of the block.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stem {
+    /// The `metadata.name` of a Resource, or `data.` and the name of a DataSource. The prefix keeps a Resource and a DataSource
+    /// with the same name apart. All blocks of a configuration have one name: that of its Module, which is empty on files.
+    pub name: Name,
+    /// What the configuration calls it: `module.a[0].aws_vpc.main`. `None`: it is no block of a configuration.
+    pub part: Option<Arc<str>>,
+}
+
 /// The address of an object in a namespace, in configuration and in records.
 ///
-/// Sorted by name (by byte), then by instance key. This is the "address order" of the ordering rules.
+/// Sorted by stem, then by instance key. This is the "address order" of the ordering rules.
 ///
 /// It is a string in text. In records, it is its fields: in the string, an object and all instances of a family look the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
-    /// The `metadata.name` of a Resource, or `data.` and the name of a DataSource. The prefix keeps a Resource and a
-    /// DataSource with the same name apart.
-    pub name: Name,
+    pub stem: Stem,
     pub key: InstanceKey,
 }
 
 /// The prefix of DataSources in addresses.
 const DATA: &str = "data.";
 
+impl Stem {
+    /// A block of a configuration.
+    pub fn in_configuration(name: Name, part: impl Into<Arc<str>>) -> Self {
+        Self { name, part: Some(part.into()) }
+    }
+
+    /// The address without a key.
+    pub fn single(self) -> Address {
+        Address { stem: self, key: InstanceKey::None }
+    }
+
+    /// The address of all instances.
+    pub fn family(self) -> Address {
+        Address { stem: self, key: InstanceKey::All }
+    }
+
+    /// The address of an instance.
+    pub fn instance(self, key: InstanceKey) -> Address {
+        Address { stem: self, key }
+    }
+
+    /// What tells it from others with the same name: what the configuration calls it, or the name.
+    pub fn text(&self) -> &Arc<str> {
+        self.part.as_ref().unwrap_or(self.name.text())
+    }
+
+    /// Reads its text as records have it. A name and a block of a configuration differ in their form. What users write is not read
+    /// like this: they would name blocks of a configuration where only Resources are meant.
+    pub fn parse(text: Arc<str>) -> Self {
+        let (module, part) = split_module(&text);
+        match part.strip_prefix(DATA).unwrap_or(part).contains('.') {
+            false => Self { name: text.into(), part: None },
+            true if module.is_empty() => Self::in_configuration(Name::default(), text),
+            true => Self::in_configuration(shared::share(module).into(), shared::share(part)),
+        }
+    }
+}
+
+/// Splits the name of a Module from what comes after it. Without one, the name is empty.
+fn split_module(text: &str) -> (&str, &str) {
+    text.split_once('/').filter(|(module, _)| is_label(module)).unwrap_or(("", text))
+}
+
+fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+impl fmt::Display for Stem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.part {
+            None => f.write_str(&self.name),
+            Some(part) if self.name.is_empty() => f.write_str(part),
+            Some(part) => write!(f, "{}/{part}", self.name),
+        }
+    }
+}
+
+impl From<Name> for Stem {
+    fn from(name: Name) -> Self {
+        Self { name, part: None }
+    }
+}
+
+impl From<&str> for Stem {
+    fn from(name: &str) -> Self {
+        Name::from(name).into()
+    }
+}
+
+impl From<Arc<str>> for Stem {
+    fn from(name: Arc<str>) -> Self {
+        Name::from(name).into()
+    }
+}
+
+impl From<String> for Stem {
+    fn from(name: String) -> Self {
+        Name::from(name).into()
+    }
+}
+
 impl Address {
     /// Returns the address of a DataSource without `count` and `forEach`.
     pub fn data(name: &str) -> Self {
-        Self::single(format!("{DATA}{name}"))
+        Stem::from(Name::from(format!("{DATA}{name}"))).single()
+    }
+
+    /// What has the status of the object: its Resource or DataSource, or the Module of its configuration.
+    pub fn name(&self) -> &Name {
+        &self.stem.name
     }
 
     /// Whether this is the address of a DataSource, or of a data source of Terraform's.
     pub fn is_data(&self) -> bool {
-        qualified::in_module(&self.name).starts_with(DATA)
+        match &self.stem.part {
+            Some(part) => qualified::in_module(part).starts_with(DATA),
+            None => self.stem.name.starts_with(DATA),
+        }
     }
 
-    /// Returns the `metadata.name` of the Resource or DataSource, or what a Terraform configuration names it.
+    /// Returns the `metadata.name` of the Resource, DataSource or Module.
     pub fn object_name(&self) -> &str {
-        self.name.strip_prefix(DATA).unwrap_or(&self.name)
+        match self.stem.part {
+            Some(_) => &self.stem.name,
+            None => self.stem.name.strip_prefix(DATA).unwrap_or(&self.stem.name),
+        }
     }
 
-    /// Whether this is an address of Terraform's: that of a resource, which is its type and its name, or of a module call.
+    /// Whether this is an object of a Terraform configuration, or a module call.
     pub fn is_qualified(&self) -> bool {
-        self.object_name().contains('.')
+        self.stem.part.is_some()
     }
 
-    /// The module calls around an object of Terraform's, without the keys of the last one: `module.a` and `module.a[0].module.b`
-    /// around `module.a[0].module.b["x"].aws_vpc.main`.
-    pub fn groups(&self) -> impl Iterator<Item = &str> {
-        qualified::calls(&self.name)
+    /// The module calls around an object of a configuration, without the keys of the last one: `module.a` and
+    /// `module.a[0].module.b` around `module.a[0].module.b["x"].aws_vpc.main`.
+    pub fn groups(&self) -> impl Iterator<Item = Stem> {
+        let calls = self.stem.part.as_deref().into_iter().flat_map(qualified::calls);
+        calls.map(|call| Stem::in_configuration(self.stem.name.clone(), call))
     }
 
     pub fn kind(&self) -> &'static str {
         if self.is_data() { "DataSource" } else { "Resource" }
     }
 
-    /// Returns the address of a Resource without `count` and `forEach`.
-    pub fn single(name: impl Into<Name>) -> Self {
-        Self { name: name.into(), key: InstanceKey::None }
+    /// Returns the address of what has neither `count` nor `forEach`.
+    pub fn single(stem: impl Into<Stem>) -> Self {
+        stem.into().single()
     }
 
     /// Returns the address of all instances of a family.
-    pub fn family(name: impl Into<Name>) -> Self {
-        Self { name: name.into(), key: InstanceKey::All }
+    pub fn family(stem: impl Into<Stem>) -> Self {
+        stem.into().family()
     }
 
     /// Returns the address as in expressions, where the plain name refers to all instances of a family.
     #[must_use]
     pub fn as_reference(&self) -> Self {
         let key = if self.key == InstanceKey::All { InstanceKey::None } else { self.key.clone() };
-        Self { name: self.name.clone(), key }
+        Self { stem: self.stem.clone(), key }
     }
 
     pub fn is_instance(&self) -> bool {
@@ -101,7 +205,7 @@ impl Address {
 
     /// Returns the name in expressions, where `_` replaces `-`.
     pub fn identifier(&self) -> String {
-        self.name.replace('-', "_")
+        self.stem.name.replace('-', "_")
     }
 
     /// The address as one word of a shell, for a command that a user copies.
@@ -135,7 +239,7 @@ impl fmt::Display for InstanceKey {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.name, self.key)
+        write!(f, "{}{}", self.stem, self.key)
     }
 }
 
@@ -151,15 +255,15 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         let invalid = || InvalidAddress(text.to_owned());
-        if let Some((name, key)) = qualified::split(text) {
-            return Ok(Self { name: name.into(), key });
+        let (module, inner) = split_module(text);
+        if let Some((part, key)) = qualified::split(inner) {
+            return Ok(Stem::in_configuration(module.into(), part).instance(key));
         }
         let (name, rest) = match text.find('[') {
             Some(at) => text.split_at(at),
             None => (text, ""),
         };
-        let label = name.strip_prefix(DATA).unwrap_or(name);
-        if label.is_empty() || !label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        if !is_label(name.strip_prefix(DATA).unwrap_or(name)) {
             return Err(invalid());
         }
         let key = if rest.is_empty() {
@@ -168,7 +272,19 @@ impl FromStr for Address {
             let inner = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')).ok_or_else(invalid)?;
             InstanceKey::parse(inner).ok_or_else(invalid)?
         };
-        Ok(Self { name: name.into(), key })
+        Ok(Stem::from(Name::from(name)).instance(key))
+    }
+}
+
+impl Serialize for Stem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Stem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Text::deserialize(deserializer).map(|Text(text)| Self::parse(text))
     }
 }
 
@@ -176,7 +292,7 @@ impl Serialize for Address {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serializer.is_human_readable() {
             true => serializer.collect_str(self),
-            false => (&self.name, &self.key).serialize(serializer),
+            false => (&self.stem, &self.key).serialize(serializer),
         }
     }
 }
@@ -184,20 +300,28 @@ impl Serialize for Address {
 impl<'de> Deserialize<'de> for Address {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
-            let (Text(name), key) = Deserialize::deserialize(deserializer)?;
-            return Ok(Self { name: name.into(), key });
+            let (stem, key) = Deserialize::deserialize(deserializer)?;
+            return Ok(Self { stem, key });
         }
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
 }
 
-/// Returns the entries of a Resource with a name and of its instances, in address order.
+/// Returns the entries of all objects with a name, in address order: the instances of a Resource, or all objects of a Module.
 pub fn in_family<'m, T>(
     map: &'m BTreeMap<Address, T>,
     name: &'m Name,
 ) -> impl Iterator<Item = (&'m Address, &'m T)> + use<'m, T> {
-    map.range(Address::single(name.clone())..).take_while(move |(address, _)| address.name == *name)
+    map.range(Address::single(name.clone())..).take_while(move |(address, _)| address.name() == name)
+}
+
+/// Returns the entries of all instances of a stem, in address order.
+pub fn in_stem<'m, T>(
+    map: &'m BTreeMap<Address, T>,
+    stem: &'m Stem,
+) -> impl Iterator<Item = (&'m Address, &'m T)> + use<'m, T> {
+    map.range(Address::single(stem.clone())..).take_while(move |(address, _)| address.stem == *stem)
 }
 
 /// The key of a deposed object: eight hexadecimal digits, as in Terraform. The caller generates it.
@@ -247,7 +371,7 @@ mod tests {
 
     #[test]
     fn addresses_of_terraform_have_the_module_and_the_type_in_the_name() {
-        let parsed = |text: &str| text.parse::<Address>().map(|address| (address.name.to_string(), address.key));
+        let parsed = |text: &str| text.parse::<Address>().map(|address| (address.stem.to_string(), address.key));
         for (text, name, expected) in [
             ("aws_vpc.main", "aws_vpc.main", InstanceKey::None),
             ("aws_vpc.main[0]", "aws_vpc.main", InstanceKey::Index(0)),
@@ -263,15 +387,40 @@ mod tests {
         ] {
             assert_eq!(parsed(text), Ok((name.to_owned(), expected)));
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
-            assert!(Address::single(name).is_qualified());
+            assert!(Stem::parse(name.into()).single().is_qualified());
         }
         for text in ["module.", "module.a.", "module.a[x].t.n", "module.a.t", "t.n.m", "t.n[", "data.t.n.m"] {
             assert!(parsed(text).is_err(), "{text}");
         }
-        assert!(Address::single("module.a[0].data.t.n").is_data() && !Address::single("module.data.t.n").is_data());
-        let inner = Address::single(r#"module.a["]."].module.b[3].t.n"#);
-        assert_eq!(inner.groups().collect::<Vec<_>>(), ["module.a", r#"module.a["]."].module.b"#]);
+        let single = |text: &str| Stem::parse(text.into()).single();
+        assert!(single("module.a[0].data.t.n").is_data() && !single("module.data.t.n").is_data());
+        let inner = single(r#"module.a["]."].module.b[3].t.n"#);
+        let groups: Vec<String> = inner.groups().map(|group| group.to_string()).collect();
+        assert_eq!(groups, ["module.a", r#"module.a["]."].module.b"#]);
         assert!(!Address::single("web").is_qualified() && !Address::data("web").is_qualified());
+    }
+
+    #[test]
+    fn the_objects_of_a_module_have_its_name() {
+        for (text, name, part) in [
+            ("network/aws_vpc.main", "network", Some("aws_vpc.main")),
+            (r#"network/module.a["x/y"].t.n["a/b"]"#, "network", Some(r#"module.a["x/y"].t.n"#)),
+            (r#"module.a["x/y"].t.n"#, "", Some(r#"module.a["x/y"].t.n"#)),
+            ("network", "network", None),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!((&**address.name(), address.stem.part.as_deref()), (name, part));
+            assert_eq!(address.to_string(), text);
+            assert_eq!(Stem::parse(address.stem.to_string().into()), address.stem);
+        }
+        for text in ["/t.n", "Net/t.n", "network/web", "network/", "a/b/t.n"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+        let all: BTreeMap<Address, usize> = ["net", "net-2", "net/t.a", "net/t.b[0]", "net/t.b[1]", "neu"]
+            .map(|text| (text.parse().unwrap(), text.len()))
+            .into();
+        assert_eq!(in_family(&all, &"net".into()).count(), 4);
+        assert_eq!(in_stem(&all, &Stem::parse("net/t.b".into())).count(), 2);
     }
 
     #[test]

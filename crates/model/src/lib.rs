@@ -37,7 +37,7 @@ pub mod unicode;
 pub mod value;
 pub mod visible;
 
-pub use address::{Address, DeposedKey, InstanceKey, in_family};
+pub use address::{Address, DeposedKey, InstanceKey, Stem, in_family, in_stem};
 pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprovals};
 pub use backoff::backoff;
 pub use bucket::{BUCKETS, bucket};

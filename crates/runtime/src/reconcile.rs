@@ -234,7 +234,7 @@ impl Reconciler {
             Signal::Worker(WorkerEvent::StepEnded(ended)) => self.schedule.step_ended(*ended),
             Signal::Worker(WorkerEvent::StepUpdated(step, update)) => {
                 // The status shows what the step has recorded.
-                self.resources.changed.insert(step.address.name.clone());
+                self.resources.changed.insert(step.address.name().clone());
                 self.schedule.step_updated(step, update);
             }
             Signal::Recovered(recovered) => self.handle_recovery(*recovered),
@@ -361,7 +361,7 @@ impl Reconciler {
         self.index.restart(|address, work| match work {
             Work::Step(_) => schedule.is_running(address),
             Work::Recovery => true,
-            Work::Move => moving.contains(&address.name),
+            Work::Move => moving.contains(address.name()),
         });
         // Only now do steps end that have ended during a pause: the index must still defer the events of their records.
         self.schedule.restart();

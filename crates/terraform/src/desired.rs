@@ -12,7 +12,7 @@ use engine::load::{
     self, Condition, DeletionPolicy, Expansion, Family, Hook, Inputs, Instance, InstanceKeys, InstanceSelector, Lines,
     MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition, Template,
 };
-use model::{Address, IgnoredChange, Path, Record, Segment, Source, Value};
+use model::{Address, IgnoredChange, Name, Path, Record, Segment, Source, Value};
 
 use crate::program::{Shared, Use};
 use crate::providers::config_name;
@@ -79,7 +79,7 @@ impl Blocks {
     }
 
     /// The module calls of dependencies whose instances depend on other objects.
-    fn groups(&self, dependencies: &BTreeSet<Dependency>) -> Vec<Address> {
+    fn groups(&self, name: &Name, dependencies: &BTreeSet<Dependency>) -> Vec<Address> {
         let named = dependencies.iter().filter_map(|dependency| match dependency {
             Dependency::Module { module, call, key } => Some((module, call, key.as_ref())),
             Dependency::Resource(..) => None,
@@ -89,18 +89,18 @@ impl Blocks {
             let calls = self.calls.iter().filter(|((path, name), known)| {
                 ((path == module && name == call) || is_inside(path, module, call, key)) && depends(known)
             });
-            groups.extend(calls.map(|((module, call), _)| Address::single(address::call_name(module, call))));
+            groups.extend(calls.map(|((module, call), _)| address::call(name, module, call).single()));
         }
         groups
     }
 
     /// The module calls around something, whose instances depend on other objects.
-    fn groups_around(&self, path: &ModulePath) -> Vec<Address> {
+    fn groups_around(&self, name: &Name, path: &ModulePath) -> Vec<Address> {
         let mut around = ModulePath::default();
         let mut found = Vec::new();
         for step in path.0.iter() {
             if self.calls.get(&(around.clone(), step.name.clone())).is_some_and(depends) {
-                found.push(Address::single(address::call_name(&around, &step.name)));
+                found.push(address::call(name, &around, &step.name).single());
             }
             around = around.child(&step.name, step.key.clone());
         }
@@ -218,8 +218,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    fn name(&self) -> &Name {
+        &self.shared.origin.name
+    }
+
     fn family(&self, block: &KnownBlock, of: Repeated) -> Family {
-        let address = of.address();
+        let address = of.stem(self.name()).single();
         let imports = self.imports.iter().filter(|import| match &of {
             Repeated::Block(address) => import.is_into(address),
             Repeated::Call(..) => false,
@@ -228,9 +232,9 @@ impl Builder<'_> {
         named.extend(imports.clone().flat_map(|import| import.uses.iter().cloned()));
         let is_open = imports.clone().any(|import| import.is_open);
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
-        let mut groups = self.blocks.groups(&named);
-        groups.extend(self.blocks.groups_around(&block.module));
-        let references: Arc<[Reference]> = references(&uses, groups, &[]).into();
+        let mut groups = self.blocks.groups(self.name(), &named);
+        groups.extend(self.blocks.groups_around(self.name(), &block.module));
+        let references: Arc<[Reference]> = references(self.name(), &uses, groups, &[]).into();
         let place = self.place(block.range);
         let keys =
             Keys { shared: Arc::clone(self.shared), of: of.clone(), kind: block.kind, uses, place: place.clone() };
@@ -269,7 +273,7 @@ impl Builder<'_> {
     /// The former addresses of the objects of a block.
     fn moved(&self, address: &ResourceAddress, block: &KnownBlock) -> Arc<[MovedFrom]> {
         let keys = if let BlockKeys::Known(keys) = &block.keys { keys.as_slice() } else { &[] };
-        moved::former(&self.shared.tree, address, block.kind.has_keys(), keys).into()
+        moved::former(&self.shared.tree, self.name(), address, block.kind.has_keys(), keys).into()
     }
 
     /// What is imported into an object.
@@ -304,8 +308,8 @@ impl Builder<'_> {
         let named: BTreeSet<Dependency> =
             object.uses.iter().chain(&object.depends_on).chain(imports).cloned().collect();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
-        let mut groups = self.blocks.groups(&named);
-        groups.extend(self.blocks.groups_around(&object.address.resource.module));
+        let mut groups = self.blocks.groups(self.name(), &named);
+        groups.extend(self.blocks.groups_around(self.name(), &object.address.resource.module));
         let is_data = object.address.resource.resource.mode == Mode::Data;
         let lifecycle = &object.lifecycle;
         let (triggers, targets): (Vec<_>, Vec<_>) =
@@ -319,7 +323,7 @@ impl Builder<'_> {
         Instance {
             provider_config: (!object.provider.source.is_built_in()).then(|| config_name(&object.provider).into()),
             config: template(self.body(object, &uses)),
-            references: references(&uses, groups, &targets).into(),
+            references: references(self.name(), &uses, groups, &targets).into(),
             reads_after: is_data.then(|| self.reads_after(object)),
             create_before_destroy: lifecycle.create_before_destroy,
             prevent_destroy: lifecycle.prevent_destroy,
@@ -332,7 +336,7 @@ impl Builder<'_> {
             hooks: self.hooks(object, &uses).into(),
             import: self.import(&object.address),
             deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { DeletionPolicy::Delete },
-            ..self.plain(address::address(&object.address), kind, object.range)
+            ..self.plain(address::address(self.name(), &object.address), kind, object.range)
         }
     }
 
@@ -341,7 +345,8 @@ impl Builder<'_> {
         for after in &object.reads_after {
             let uses = self.blocks.uses(&[after.dependency.clone()].into());
             reads.extend(
-                uses.into_iter().map(|used| ReadsAfter { target: used.address(), transitive: after.transitive }),
+                uses.into_iter()
+                    .map(|used| ReadsAfter { target: used.address(self.name()), transitive: after.transitive }),
             );
         }
         reads.into()
@@ -362,7 +367,7 @@ impl Builder<'_> {
             .map(|configured| (configured.uses.clone(), value::ephemeral_paths(&configured.config)))
             .unwrap_or_default();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
-        let references = references(&uses, self.blocks.groups(&named), &[]);
+        let references = references(self.name(), &uses, self.blocks.groups(self.name(), &named), &[]);
         let spec = self.shared.providers.get(&provider.source);
         let place = evaluation.provider_range(provider).and_then(|range| self.place(range));
         let place = place.or_else(|| spec.and_then(|spec| spec.source.clone()));
@@ -399,7 +404,7 @@ impl Builder<'_> {
 
     /// An entry of `replace_triggered_by`, and the object that it names.
     fn trigger(&self, trigger: &Trigger) -> (load::Trigger, Address) {
-        let block = Address::family(address::name(&trigger.resource));
+        let block = address::stem(self.name(), &trigger.resource).family();
         let target = match &trigger.key {
             Some(key) => Address { key: address::key(key), ..block },
             None if self.blocks.is_keyed(&trigger.resource) => block,
@@ -416,8 +421,8 @@ impl Builder<'_> {
     }
 }
 
-fn references(uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
-    let used = uses.iter().map(|used| reference(used.address(), Path::default()));
+fn references(name: &Name, uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
+    let used = uses.iter().map(|used| reference(used.address(name), Path::default()));
     let groups = groups.into_iter().map(|group| reference(group, Path::default()));
     let triggers = triggers.iter().enumerate().map(|(index, target)| reference(target.clone(), trigger_path(index)));
     let mut references: Vec<Reference> = used.chain(groups).chain(triggers).collect();

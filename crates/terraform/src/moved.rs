@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use configuration::{InstanceAddress, Key, ModulePath, ModuleStep, ResourceAddress, ResourceName, Target, Tree};
 use engine::load::{MovedFrom, MovedPlace};
-use model::InstanceKey;
+use model::{InstanceKey, Name};
 
 use crate::address;
 
@@ -24,14 +24,20 @@ enum Which {
     One(Option<Key>),
 }
 
-/// The former addresses of the objects of a block, the nearest first. `keys` are those of its instances.
-pub fn former(tree: &Tree, block: &ResourceAddress, has_keys: bool, keys: &[Option<Key>]) -> Vec<MovedFrom> {
+/// The former addresses of the objects of a block, the nearest first. `name` is that of the configuration. `keys` are those of its instances.
+pub fn former(
+    tree: &Tree,
+    name: &Name,
+    block: &ResourceAddress,
+    has_keys: bool,
+    keys: &[Option<Key>],
+) -> Vec<MovedFrom> {
     if tree.nodes.iter().all(|node| node.module.moved.is_empty()) {
         return Vec::new();
     }
     let place = |key| Place { module: block.module.0.to_vec(), resource: block.resource.clone(), key };
     let whole = chain(tree, place(if has_keys { Which::All } else { Which::One(None) }));
-    let mut found: Vec<MovedFrom> = whole.iter().map(|from| entry(from, None)).collect();
+    let mut found: Vec<MovedFrom> = whole.iter().map(|from| entry(name, from, None)).collect();
     if has_keys {
         for key in keys.iter().flatten() {
             let own = chain(tree, place(Which::One(Some(key.clone()))));
@@ -40,19 +46,19 @@ pub fn former(tree: &Tree, block: &ResourceAddress, has_keys: bool, keys: &[Opti
                 from.key != Which::One(Some(key.clone()))
                     || !whole.iter().any(|block| block.module == from.module && block.resource == from.resource)
             });
-            found.extend(own.map(|from| entry(from, Some(address::key(key)))));
+            found.extend(own.map(|from| entry(name, from, Some(address::key(key)))));
         }
     }
     found
 }
 
-fn entry(from: &Place, to: Option<InstanceKey>) -> MovedFrom {
+fn entry(name: &Name, from: &Place, to: Option<InstanceKey>) -> MovedFrom {
     let key = match &from.key {
         Which::All => None,
         Which::One(key) => key.clone(),
     };
     let resource = ResourceAddress { module: ModulePath(from.module.clone().into()), resource: from.resource.clone() };
-    MovedFrom { from: address::address(&InstanceAddress { resource, key }), to, place: MovedPlace::Block }
+    MovedFrom { from: address::address(name, &InstanceAddress { resource, key }), to, place: MovedPlace::Block }
 }
 
 /// The places from which an object came, one block after the other.

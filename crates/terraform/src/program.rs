@@ -10,7 +10,7 @@ use configuration::{
 };
 use cty::{Marks, Type};
 use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostic, Diagnostics, Name, ProviderUse, Reason, Record, Source, Value};
+use model::{Address, Diagnostic, Diagnostics, Name, ProviderUse, Reason, Record, Source, Stem, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{BUILT_IN, Schemas, World};
@@ -19,6 +19,8 @@ use crate::{address, problem, providers, value};
 /// Where a configuration comes from.
 #[derive(Clone, Debug)]
 pub struct Origin {
+    /// The name in the addresses of its objects: that of its Module, and empty on files.
+    pub name: Name,
     /// The source of its objects, as records have it.
     pub source: Arc<str>,
     /// A number that changes with the configuration.
@@ -41,11 +43,12 @@ pub struct Shared {
 }
 
 pub struct State {
+    name: Name,
     pub evaluation: Evaluation,
     /// The values of objects that are set, as the engine had them.
     seen: HashMap<Address, Value>,
     /// The values of whole blocks that were seen last, if no object of them was set since.
-    whole: HashMap<Name, Value>,
+    whole: HashMap<Stem, Value>,
 }
 
 /// Objects whose values an expression needs.
@@ -57,11 +60,11 @@ pub enum Use {
 }
 
 impl Use {
-    /// The object, or the family of the block.
-    pub fn address(&self) -> Address {
+    /// The object, or the family of the block. `name` is that of the configuration.
+    pub fn address(&self, name: &Name) -> Address {
         match self {
-            Self::Instance(instance) => address::address(instance),
-            Self::Block(block) => Address::family(address::name(block)),
+            Self::Instance(instance) => address::address(name, instance),
+            Self::Block(block) => address::stem(name, block).family(),
         }
     }
 }
@@ -77,7 +80,8 @@ impl Terraform {
     ) -> Self {
         let settings = Settings { on_demand: true, ..settings };
         let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
-        let state = Mutex::new(State { evaluation, seen: HashMap::new(), whole: HashMap::new() });
+        let state =
+            Mutex::new(State { name: origin.name.clone(), evaluation, seen: HashMap::new(), whole: HashMap::new() });
         Self(Arc::new(Shared { tree, origin, providers, state }))
     }
 
@@ -216,24 +220,24 @@ impl State {
     fn observe(&mut self, used: &Use, scope: &dyn Scope) {
         match used {
             Use::Instance(instance) => {
-                let own = address::address(instance);
+                let own = address::address(&self.name, instance);
                 if let Some(value) = scope.object(&own) {
                     self.see(instance, own, value);
                 }
             }
             Use::Block(resource) => {
-                let name = address::name(resource);
-                let whole = scope.object(&Address::single(name.clone())).unwrap_or(Value::Unknown);
-                if !self.whole.get(&name).is_some_and(|seen| seen.is_same(&whole)) {
-                    self.see_all(resource, &name, &whole);
-                    self.whole.insert(name, whole);
+                let stem = address::stem(&self.name, resource);
+                let whole = scope.object(&stem.clone().single()).unwrap_or(Value::Unknown);
+                if !self.whole.get(&stem).is_some_and(|seen| seen.is_same(&whole)) {
+                    self.see_all(resource, &stem, &whole);
+                    self.whole.insert(stem, whole);
                 }
             }
         }
     }
 
     /// Sets the values of all instances of a block.
-    fn see_all(&mut self, resource: &ResourceAddress, name: &Name, whole: &Value) {
+    fn see_all(&mut self, resource: &ResourceAddress, stem: &Stem, whole: &Value) {
         match whole {
             Value::List(items) => {
                 for (index, item) in items.iter().enumerate() {
@@ -246,7 +250,7 @@ impl State {
                 }
             }
             _ => {
-                let known: Vec<Address> = self.seen.keys().filter(|known| known.name == *name).cloned().collect();
+                let known: Vec<Address> = self.seen.keys().filter(|known| known.stem == *stem).cloned().collect();
                 for own in known {
                     let key = address::instance_key(&own.key);
                     self.see(&InstanceAddress { resource: resource.clone(), key }, own, Value::Unknown);
@@ -265,13 +269,13 @@ impl State {
             known = typed;
         }
         self.evaluation.set(instance, Some(&known));
-        self.whole.remove(&own.name);
+        self.whole.remove(&own.stem);
         self.seen.insert(own, value);
     }
 
     fn see_instance(&mut self, resource: &ResourceAddress, key: Key, value: &Value) {
         let instance = InstanceAddress { resource: resource.clone(), key: Some(key) };
-        let address = address::address(&instance);
+        let address = address::address(&self.name, &instance);
         self.see(&instance, address, value.clone());
     }
 

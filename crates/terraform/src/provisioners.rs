@@ -83,7 +83,7 @@ impl Foreign for Arguments {
 
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let instance = &self.of.object;
-        let address = address::address(instance);
+        let address = address::address(&self.of.shared.origin.name, instance);
         let object = scope.variable(Variable::Itself).unwrap_or(Value::Unknown);
         // Before a destroy, other objects may not be there any more, and nothing refers to them.
         let uses = if self.on_destroy { &[][..] } else { &self.of.uses };

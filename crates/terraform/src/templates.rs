@@ -5,7 +5,7 @@ use std::sync::Arc;
 use configuration::{BlockKeys, InstanceAddress, KeyKind, ModulePath, ProviderAddress, ResourceAddress};
 use engine::load::expression::{Foreign, Variable};
 use engine::load::{Scope, Template};
-use model::{Address, Diagnostic, Diagnostics, Path, Reason, Severity, Source, Value};
+use model::{Address, Diagnostic, Diagnostics, Name, Path, Reason, Severity, Source, Stem, Value};
 
 use crate::program::{Shared, State, Use};
 use crate::{address, problem, providers, value};
@@ -79,7 +79,7 @@ pub struct Attribute {
 
 impl Body {
     fn own(&self) -> Address {
-        address::address(&self.instance)
+        address::address(&self.shared.origin.name, &self.instance)
     }
 
     /// Why the object has no configuration. `is_run`: while steps run, when problems of no object are not reported any more.
@@ -136,7 +136,7 @@ impl Foreign for Postconditions {
 
 impl Foreign for Keys {
     fn source(&self) -> String {
-        format!("instances of {} {}", self.of.address(), self.shared.origin.generation)
+        format!("instances of {} {}", self.of.stem(&self.shared.origin.name), self.shared.origin.generation)
     }
 
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
@@ -150,16 +150,19 @@ impl Foreign for Keys {
         match keys {
             Some(BlockKeys::Known(keys)) => Ok(keys_value(self.kind, &keys)),
             Some(BlockKeys::Unknown) => Ok(Value::Unknown),
-            Some(BlockKeys::Failed) | None => Err(vec![problem::consequence(&self.of.address(), self.place.clone())]),
+            Some(BlockKeys::Failed) | None => {
+                Err(vec![problem::consequence(&self.of.stem(&self.shared.origin.name).single(), self.place.clone())])
+            }
         }
     }
 }
 
 impl Repeated {
-    pub fn address(&self) -> Address {
+    /// `name` is that of the configuration.
+    pub fn stem(&self, name: &Name) -> Stem {
         match self {
-            Self::Block(block) => Address::single(address::name(block)),
-            Self::Call(module, call) => Address::single(address::call_name(module, call)),
+            Self::Block(block) => address::stem(name, block),
+            Self::Call(module, call) => address::call(name, module, call),
         }
     }
 }

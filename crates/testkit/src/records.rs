@@ -13,7 +13,7 @@ use model::{
     Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History,
     HistoryEntry, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger,
     OnFailure, Operation, Package, Path, PlannedObject, PodRunner, Provider, ProviderUse, PublishedCopy, Readiness,
-    Record, RecordedHook, RecordedObject, Resolution, Revision, Triggers, Value,
+    Record, RecordedHook, RecordedObject, Resolution, Revision, Stem, Triggers, Value,
 };
 
 /// A `terraform_data` object as in the performance budgets: two dependencies, about 300 bytes.
@@ -77,7 +77,7 @@ fn address() -> impl Strategy<Value = Address> {
         any::<u64>().prop_map(InstanceKey::Index),
         text().prop_map(InstanceKey::Key)
     ];
-    ("[a-z][a-z0-9-]{0,20}", key).prop_map(|(name, key)| Address { name: name.into(), key })
+    ("[a-z][a-z0-9-]{0,20}", key).prop_map(|(name, key)| Stem::from(name).instance(key))
 }
 
 fn bytes() -> impl Strategy<Value = Arc<[u8]>> {

@@ -48,7 +48,7 @@ impl ResourceView for RecordSnapshot {
 }
 
 fn keys(all: &BTreeSet<Address>, name: &Name) -> Vec<InstanceKey> {
-    all.iter().filter(|address| address.name == *name).map(|address| address.key.clone()).collect()
+    all.iter().filter(|address| address.name() == name).map(|address| address.key.clone()).collect()
 }
 
 impl ClusterEditor {
@@ -105,7 +105,7 @@ impl ClusterEditor {
     /// family are kept.
     pub async fn remove(&self, stored: &Stored) -> anyhow::Result<()> {
         let address = &stored.record.address;
-        let resource = self.resources.get_opt(&address.name).await.map_err(with_hint)?;
+        let resource = self.resources.get_opt(address.name()).await.map_err(with_hint)?;
         let removed = self.secrets.delete(&self.namespace, address, stored.version, RetryPolicy::SHORT).await;
         removed.map_err(|failure| record_error(&failure))?;
         self.release(address, resource.as_ref()).await
@@ -117,11 +117,11 @@ impl ClusterEditor {
         let record = &stored.record;
         let from = &record.address;
         let resources = &self.resources;
-        let (old, new) = (resources.get_opt(&from.name).await, resources.get_opt(&to.name).await);
+        let (old, new) = (resources.get_opt(from.name()).await, resources.get_opt(to.name()).await);
         let (old, new) = (old.map_err(with_hint)?, new.map_err(with_hint)?);
         let Some(new) = new.filter(|new| new.metadata.deletion_timestamp.is_none()) else {
             let hint = "apply its manifest first, with `spec.suspend: true`, so that no object is created for it";
-            return Err(Failure::hinted(format!("there is no Resource `{}`", to.name), hint));
+            return Err(Failure::hinted(format!("there is no Resource `{}`", to.name()), hint));
         };
         if *new.spec.type_name != *record.type_name {
             let what =
@@ -129,12 +129,12 @@ impl ClusterEditor {
             return Err(Failure::hinted(what, "move the object to an address of the same type"));
         }
         let old = old.filter(|old| old.metadata.deletion_timestamp.is_none());
-        if old.is_some_and(|old| from.name != to.name && !is_suspended(&old)) {
+        if old.is_some_and(|old| from.name() != to.name() && !is_suspended(&old)) {
             let hint = format!(
                 "suspend it with `purlin suspend {}`, or delete it; otherwise it creates another object",
-                from.name
+                from.name()
             );
-            return Err(Failure::hinted(format!("the Resource `{}` is still active", from.name), hint));
+            return Err(Failure::hinted(format!("the Resource `{}` is still active", from.name()), hint));
         }
         let moving = Record { moving_to: Some(Box::new(to.clone())), ..Record::clone(record) };
         self.write(&moving, stored).await
@@ -144,7 +144,7 @@ impl ClusterEditor {
     /// the finalizer of the Resource are kept.
     pub async fn remove_unreadable(&self, found: &UnreadableRecord) -> anyhow::Result<()> {
         if !self.secrets.is_index(found, RetryPolicy::SHORT).await.map_err(|failure| record_error(&failure))? {
-            let resource = self.resources.get_opt(&found.address.name).await.map_err(with_hint)?;
+            let resource = self.resources.get_opt(found.address.name()).await.map_err(with_hint)?;
             self.release(&found.address, resource.as_ref()).await?;
         }
         let removed = self.secrets.delete_unreadable(found, RetryPolicy::SHORT).await;
@@ -166,8 +166,8 @@ impl ClusterEditor {
     /// The missing records that an address stands for, so that it can be forgotten: a name stands for all those that the
     /// index of its family lists, and for all those of an index that was lost, which is the name itself.
     pub async fn missing(&self, address: &Address) -> anyhow::Result<Vec<Address>> {
-        let resource = self.resources.get_opt(&address.name).await.map_err(with_hint)?;
-        let family = self.secrets.get_family(&self.namespace, &address.name, RetryPolicy::SHORT).await;
+        let resource = self.resources.get_opt(address.name()).await.map_err(with_hint)?;
+        let family = self.secrets.get_family(&self.namespace, address.name(), RetryPolicy::SHORT).await;
         let family = family.map_err(|failure| record_error(&failure))?;
         let instances = family.iter().flat_map(|family| &family.instances);
         let unrecorded: Vec<&Address> = instances.filter(|instance| !self.recorded.contains(*instance)).collect();
@@ -178,7 +178,8 @@ impl ClusterEditor {
             return Ok(unrecorded.into_iter().cloned().collect());
         }
         let is_marked = resource.is_some_and(|resource| !resource.annotation(api::RECORD).is_empty());
-        let recorded: Vec<&Address> = self.recorded.iter().filter(|recorded| recorded.name == address.name).collect();
+        let recorded: Vec<&Address> =
+            self.recorded.iter().filter(|recorded| recorded.name() == address.name()).collect();
         let had_index = recorded.iter().any(|instance| instance.key != InstanceKey::None);
         let is_index_lost = family.map_or(had_index, |family| family.rebuilt);
         let is_missing = is_marked && (recorded.is_empty() || is_index_lost);
@@ -188,7 +189,7 @@ impl ClusterEditor {
     /// Removes a missing record from the annotation of its Resource, or from the index of its family, so that it counts
     /// as never created. An index that was lost counts as complete afterwards.
     pub async fn forget_missing(&self, missing: &Address) -> anyhow::Result<()> {
-        let resource = self.resources.get_opt(&missing.name).await.map_err(with_hint)?;
+        let resource = self.resources.get_opt(missing.name()).await.map_err(with_hint)?;
         let (journal, uid) = self.journal(missing, resource.as_ref());
         let released = journal.release_missing(&self.namespace, missing, &uid).await;
         released.map_err(|failure| record_error(&failure))
@@ -208,7 +209,7 @@ impl ClusterEditor {
         let view = RecordSnapshot {
             recorded: self.recorded.union(&self.unreadable).cloned().collect(),
             indexed: self.indexed.clone(),
-            resource: meta.map(|meta| (address.name.clone(), meta)),
+            resource: meta.map(|meta| (address.name().clone(), meta)),
         };
         (ClusterJournal::new(self.secrets.clone(), Arc::new(view)), uid)
     }

@@ -42,8 +42,8 @@ pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
 fn require_instance(resource: &api::Resource, address: &Address) -> anyhow::Result<()> {
     let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
     let hint = match instances {
-        None => format!("`{}` is not a family", address.name),
-        Some(instances) => format!("`{}` has {} instances", address.name, instances.desired.unwrap_or_default()),
+        None => format!("`{}` is not a family", address.name()),
+        Some(instances) => format!("`{}` has {} instances", address.name(), instances.desired.unwrap_or_default()),
     };
     let is_known = instances.is_some_and(|instances| {
         let is_troubled = instances.troubled.iter().any(|instance| instance.address == address.to_string());
@@ -63,7 +63,9 @@ fn explain_objects(name: &str, inputs: &Inputs, planned: Option<&PlanResult>, co
     let objects = config.instances.keys().chain(inputs.recorded.keys()).chain(inputs.failures.keys()).chain(changes);
     let addresses: BTreeSet<Address> = objects.cloned().collect();
     let selected: Vec<Address> = addresses.into_iter().filter(|address| matches_name(name, address)).collect();
-    if let Some(family) = config.families.get(name).filter(|_| selected.is_empty()) {
+    let stem = name.parse::<Address>().ok().map(|address| address.stem);
+    let family = stem.and_then(|stem| config.families.get(&stem));
+    if let Some(family) = family.filter(|_| selected.is_empty()) {
         let why = if family.is_disabled() { Reason::Disabled } else { Reason::NoInstances };
         let mut text = console.text();
         let (type_name, explanation) = (&family.shared.type_name, why.explanation().trim());

@@ -79,7 +79,7 @@ fn places_of(name: &str, rows: &[Row]) -> Vec<usize> {
         .collect();
     match name.parse::<Address>() {
         Ok(address) if places.is_empty() && address.key != InstanceKey::None => (0..rows.len())
-            .filter(|place| rows[*place].stands_for_many && *rows[*place].address == *address.name)
+            .filter(|place| rows[*place].stands_for_many && rows[*place].address == address.stem.to_string())
             .collect(),
         _ => places,
     }

@@ -69,9 +69,9 @@ fn write_json(out: &mut dyn io::Write, changes: &[ListedChange<'_>], diagnostics
 }
 
 fn not_recorded(address: &Address, recorded: &Recorded) -> anyhow::Error {
-    let names = recorded.keys().map(|other| other.name.as_ref()).filter(|name| *name != &*address.name);
-    let instance = recorded.keys().find(|other| other.name == address.name);
-    let hint = match (instance, suggest::closest(&address.name, names)) {
+    let names = recorded.keys().map(|other| &**other.stem.text()).filter(|name| *name != &**address.stem.text());
+    let instance = recorded.keys().find(|other| other.stem == address.stem);
+    let hint = match (instance, suggest::closest(address.stem.text(), names)) {
         (Some(instance), _) => {
             format!("specify an instance with a record, such as `{instance}` (quoted for your shell)")
         }

@@ -213,7 +213,7 @@ fn manifest(address: &Address, type_name: &str, request: &ImportRequest, value: 
     let document = json!({
         "apiVersion": api::API_VERSION,
         "kind": api::KIND,
-        "metadata": {"name": &*address.name},
+        "metadata": {"name": address.name()},
         "spec": {"type": type_name, "config": escape_value(&config), "import": import},
     });
     let mut text = String::new();

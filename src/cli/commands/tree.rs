@@ -37,9 +37,9 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
     // In a cluster, a family is one entry for all its instances.
     if roots.is_empty()
         && let Some(Ok(address)) = args.name.as_deref().map(str::parse::<Address>)
-        && entries.contains_key(&*address.name)
+        && entries.contains_key(&**address.name())
     {
-        roots.push(address.name.to_string());
+        roots.push(address.name().to_string());
     }
     if let Some(name) = args.name.filter(|_| roots.is_empty()) {
         return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all objects"));
@@ -206,7 +206,7 @@ fn expand(dependencies: &[Address], addresses: &[Address]) -> Vec<String> {
     for dependency in dependencies {
         let before = expanded.len();
         if !dependency.is_instance() && !addresses.contains(dependency) {
-            let instances = addresses.iter().filter(|address| address.name == dependency.name);
+            let instances = addresses.iter().filter(|address| address.stem == dependency.stem);
             expanded.extend(instances.map(ToString::to_string));
         }
         if expanded.len() == before {

@@ -66,7 +66,7 @@ impl DirectoryState {
         events.extend(self.inputs());
         let resources: BTreeMap<Name, Arc<Instance>> = config
             .names()
-            .filter_map(|name| Some((name.clone(), config.resource(&Address::single(name.clone())).cloned()?)))
+            .filter_map(|stem| Some((stem.name.clone(), config.resource(&Address::single(stem.clone())).cloned()?)))
             .collect();
         self.faulty.retain(|name| resources.contains_key(name));
         // Must precede the deletions, so that they are held.
@@ -98,7 +98,7 @@ impl DirectoryState {
     pub fn planned<'a>(&mut self, names: &BTreeSet<Name>, faulty: impl Iterator<Item = &'a Address> + 'a) -> bool {
         let before = self.faulty.clone();
         self.faulty.retain(|name| !names.contains(name));
-        self.faulty.extend(faulty.map(|address| address.name.clone()));
+        self.faulty.extend(faulty.map(|address| address.name().clone()));
         self.faulty != before
     }
 

@@ -78,7 +78,7 @@ impl DevReporter {
     pub fn adopted(&mut self, names: &BTreeSet<Name>, plan: &Plan, has_no_errors: bool) {
         let incomplete = plan.changes().filter(|change| change.blocked == Some(Reason::SourceIncomplete));
         self.held.retain(|name| !names.contains(name));
-        self.held.extend(incomplete.map(|change| change.address.name.clone()));
+        self.held.extend(incomplete.map(|change| change.address.name().clone()));
         let mut diagnostics = plan.diagnostics.clone();
         if has_no_errors {
             // The files have just changed; this is resolved after a moment.
@@ -87,7 +87,7 @@ impl DevReporter {
         self.report(names, diagnostics, plan);
         self.progress.planned(plan.changes());
         let before: BTreeMap<Object, Action> =
-            self.shown.extract_if(.., |object, _| names.contains(&object.0.name)).collect();
+            self.shown.extract_if(.., |object, _| names.contains(object.0.name())).collect();
         self.shown.extend(plan.changes().map(|change| (object(change), change.action)));
         let new = plan.changes().filter(|change| before.get(&object(change)) != Some(&change.action));
         let planned = PlanResult::of_changes(new.cloned(), Diagnostics::new());
@@ -139,7 +139,7 @@ impl DevReporter {
         let known: Vec<&Diagnostic> = before.iter().flatten().chain(&self.general).collect();
         let news = diagnostics.iter().filter(|diagnostic| !known.contains(diagnostic)).cloned().collect();
         for diagnostic in diagnostics {
-            match diagnostic.address.as_ref().map(|address| address.name.clone()) {
+            match diagnostic.address.as_ref().map(|address| address.name().clone()) {
                 Some(name) => self.problems.entry(name).or_default().push(diagnostic),
                 None if !self.general.contains(&diagnostic) => self.general.push(diagnostic),
                 None => {}

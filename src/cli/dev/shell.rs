@@ -222,7 +222,7 @@ impl DevSession {
             Command::CancelPlans => self.plans = JoinSet::new(),
             Command::Adopted { names, adoption } => {
                 let plan = &adoption.plan;
-                self.failures.planned(plan.changes(), |address, _| names.contains(&address.name));
+                self.failures.planned(plan.changes(), |address, _| names.contains(address.name()));
                 let faulty = plan.objects.iter().filter(|(_, object)| object.is_faulty);
                 if self.directory.planned(&names, faulty.map(|(address, _)| address)) {
                     let incomplete = self.directory.incomplete(self.recently_changed);
@@ -236,13 +236,13 @@ impl DevSession {
                 let directory = &self.directory;
                 self.failures.event(&progress, || {
                     let recorded = self.reconciler.records().get(address).map(|stored| &stored.record.type_name);
-                    recorded.or_else(|| directory.resource(&address.name).map(|instance| &instance.type_name)).cloned()
+                    recorded.or_else(|| directory.resource(address.name()).map(|instance| &instance.type_name)).cloned()
                 });
                 self.reporter.progress(&progress, self.reconciler.records());
             }
             Command::Execute(order) => self.workers.execute(order),
             Command::Recover(stored) => {
-                let instance = self.directory.resource(&stored.record.address.name).cloned();
+                let instance = self.directory.resource(stored.record.address.name()).cloned();
                 self.recoveries.spawn(recover(engine, stored, instance));
             }
             Command::Move(request) => drop(self.recoveries.spawn(carry_out_moves(engine, *request))),

@@ -182,7 +182,7 @@ pub async fn forget(
 /// exist (`RecordMissing`). A record that cannot be read is not missing, so beside it a name stands for nothing.
 async fn missing(records: &Records, address: &Address) -> anyhow::Result<Vec<Address>> {
     let is_family = !address.is_instance() && !records.editor.is_missing(address);
-    if is_family && records.unreadable.iter().any(|record| record.address.name == address.name) {
+    if is_family && records.unreadable.iter().any(|record| record.address.name() == address.name()) {
         return Ok(Vec::new());
     }
     records.editor.missing(address).await
@@ -196,7 +196,7 @@ async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<(
         return Err(not_recorded(&from, &records.recorded));
     }
     let is_family = selected.iter().any(|stored| stored.record.address != from);
-    if let Some(unreadable) = records.unreadable.iter().find(|record| is_family && record.address.name == from.name) {
+    if let Some(unreadable) = records.unreadable.iter().find(|record| is_family && record.address.stem == from.stem) {
         return Err(Failure::hinted(unreadable.to_string(), "move the instances one by one"));
     }
     if is_family && to.is_instance() {
@@ -208,7 +208,7 @@ async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<(
     for stored in selected {
         edit::require_no_intent(&stored.record)?;
         let key = if is_family { &stored.record.address.key } else { &to.key };
-        let to = Address { name: to.name.clone(), key: key.clone() };
+        let to = to.stem.clone().instance(key.clone());
         edit::require_no_move(&unfinished, [&stored.record.address, &to])?;
         if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
             let what = format!("`{}` already has a record", occupant.record.address);
@@ -247,7 +247,7 @@ fn selected<'r>(address: &Address, recorded: &'r Recorded) -> Vec<&'r Stored> {
     match recorded.get(address) {
         Some(stored) => vec![stored],
         None if address.is_instance() => Vec::new(),
-        None => recorded.values().filter(|stored| stored.record.address.name == address.name).collect(),
+        None => recorded.values().filter(|stored| stored.record.address.name() == address.name()).collect(),
     }
 }
 
@@ -328,7 +328,7 @@ async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()>
 }
 
 fn not_recorded(address: &Address, recorded: &Recorded) -> anyhow::Error {
-    let instance = recorded.keys().find(|other| other.name == address.name);
+    let instance = recorded.keys().find(|other| other.stem == address.stem);
     let hint = match instance {
         Some(instance) => format!("specify an instance with a record, such as `{instance}` (quoted for your shell)"),
         None => "`purlin state list` lists the records".to_owned(),

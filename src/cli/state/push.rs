@@ -80,7 +80,7 @@ async fn check(records: &[Record], there: &Recorded, editor: &ClusterEditor) -> 
             ));
         }
     }
-    let names: BTreeSet<&Name> = records.iter().map(|record| &record.address.name).collect();
+    let names: BTreeSet<&Name> = records.iter().map(|record| record.address.name()).collect();
     for name in names {
         editor.require_inactive(name).await?;
     }
@@ -98,7 +98,7 @@ fn of_cluster(record: &Record, namespace: &str) -> Record {
 fn families(records: &[Record]) -> BTreeMap<Name, BTreeSet<Address>> {
     let mut families: BTreeMap<Name, BTreeSet<Address>> = BTreeMap::new();
     for Record { address, .. } in records {
-        families.entry(address.name.clone()).or_default().insert(address.clone());
+        families.entry(address.name().clone()).or_default().insert(address.clone());
     }
     families.retain(|_, of_name| of_name.iter().any(|address| address.key != InstanceKey::None));
     families

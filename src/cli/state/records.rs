@@ -46,7 +46,7 @@ impl Editor {
     pub async fn create_has_ended(&self, record: &Record, now: Timestamp) -> anyhow::Result<bool> {
         let Self::Cluster(editor) = self else { return Ok(true) };
         let is_over = record.intent.as_ref().is_none_or(|intent| intent.deadline < now);
-        Ok(is_over || editor.has_condition(&record.address.name, Reason::CreateOutcomeUnknown).await?)
+        Ok(is_over || editor.has_condition(record.address.name(), Reason::CreateOutcomeUnknown).await?)
     }
 
     /// Whether a record of exactly this address should exist but does not.

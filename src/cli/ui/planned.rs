@@ -9,7 +9,7 @@ use engine::graph::render;
 use engine::plan::render::{Detail as Amount, is_shown, write_change};
 use model::history_list;
 use model::text::one_line;
-use model::{Action, Address, Change, InstanceKey, Reason, Text, display_id, kubernetes_name};
+use model::{Action, Address, Change, InstanceKey, Reason, Stem, Text, display_id, kubernetes_name};
 use runtime::reconcile::summarize::waits_for_others;
 
 /// How many instances of a family get an edge of their own from an object that depends on all of them.
@@ -124,15 +124,15 @@ impl Planned {
 
     /// Who depends on whom, and the sentence that says so. A dependency on a family is one on each of its instances.
     fn dependencies(&self) -> Vec<(String, String, String)> {
-        let mut families: BTreeMap<&str, Vec<&Address>> = BTreeMap::new();
+        let mut families: BTreeMap<&Stem, Vec<&Address>> = BTreeMap::new();
         for change in self.current().filter(|change| change.address.key != InstanceKey::None) {
-            families.entry(&change.address.name).or_default().push(&change.address);
+            families.entry(&change.address.stem).or_default().push(&change.address);
         }
         let mut dependencies = Vec::new();
         for (from, wants) in self.planned.plan.dependencies() {
             for wanted in wants.iter() {
                 let why = format!("{from} depends on {wanted}");
-                let instances = families.get(&*wanted.name).filter(|_| wanted.key == InstanceKey::None);
+                let instances = families.get(&wanted.stem).filter(|_| wanted.key == InstanceKey::None);
                 match instances {
                     Some(instances) => {
                         let some = instances.iter().take(MAX_FAMILY_EDGES);

@@ -5,7 +5,7 @@ mod edits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use purlin::model::{Address, InstanceKey};
+use purlin::model::{Address, InstanceKey, Stem};
 
 use super::fake_driver::TYPE;
 use crate::kit::Dice;
@@ -260,14 +260,14 @@ impl DesiredState {
 
     /// Returns the Resource of a configured instance, also if it is being deleted.
     pub(super) fn configured(&self, x: &Address) -> Option<&DesiredResource> {
-        self.resources.get(&*x.name).filter(|want| want.keys().contains(&x.key))
+        self.resources.get(&**x.name()).filter(|want| want.keys().contains(&x.key))
     }
 
     /// Returns all configured instances, including those that are being deleted.
     pub(super) fn instances(&self) -> BTreeSet<Address> {
         let of = |(name, want): (&String, &DesiredResource)| {
             let name: Name = name.as_str().into();
-            want.keys().into_iter().map(|key| Address { name: name.clone(), key }).collect::<Vec<_>>()
+            want.keys().into_iter().map(|key| Stem::from(name.clone()).instance(key)).collect::<Vec<_>>()
         };
         self.resources.iter().flat_map(of).collect()
     }
@@ -276,7 +276,7 @@ impl DesiredState {
     pub(super) fn members(&self, name: &str) -> Vec<Address> {
         let want = self.resources.get(name).filter(|want| !want.deleting);
         let keys = want.map(DesiredResource::keys).unwrap_or_default();
-        keys.into_iter().map(|key| Address { name: name.into(), key }).collect()
+        keys.into_iter().map(|key| Stem::from(name).instance(key)).collect()
     }
 
     /// Returns the recorded form of a reference: an instance or a family.
@@ -284,7 +284,7 @@ impl DesiredState {
         let part = self
             .resources
             .get(target)
-            .zip(self.resources.get(&*x.name))
+            .zip(self.resources.get(&**x.name()))
             .map(|(of, want)| of.selected_part(want, target));
         let key = match part {
             Some(Part::With(key)) => key,
@@ -292,12 +292,12 @@ impl DesiredState {
             Some(Part::Whole) if self.resources[target].has_keys() => InstanceKey::All,
             Some(Part::Whole) | None => InstanceKey::None,
         };
-        Address { name: target.into(), key }
+        Stem::from(target).instance(key)
     }
 
     /// Returns the expected recorded dependencies of an instance.
     pub(super) fn references(&self, x: &Address) -> BTreeSet<Address> {
-        let Some(want) = self.resources.get(&*x.name) else { return BTreeSet::new() };
+        let Some(want) = self.resources.get(&**x.name()) else { return BTreeSet::new() };
         let read = [&want.links, &want.anchors, &want.notes, &want.triggers].into_iter().flatten();
         let whole = want.depends_on.iter().map(|target| match self.resources.get(target) {
             Some(of) if of.has_keys() => Address::family(target.as_str()),
@@ -308,7 +308,7 @@ impl DesiredState {
 
     /// Returns the triggers of an instance, each with its entry, because every entry records its own value.
     pub(super) fn triggers(&self, x: &Address) -> BTreeSet<String> {
-        let Some(want) = self.resources.get(&*x.name) else { return BTreeSet::new() };
+        let Some(want) = self.resources.get(&**x.name()) else { return BTreeSet::new() };
         let mut all = BTreeSet::new();
         for target in &want.triggers {
             let meaning = self.recorded_address(x, target);
@@ -325,7 +325,7 @@ impl DesiredState {
         let meaning = self.recorded_address(x, target);
         match self.resources.get(target) {
             Some(_) if meaning.key == InstanceKey::All => ReferenceTarget::All(self.members(target)),
-            Some(_) if !meaning.is_instance() && self.resources[&*x.name].picks.contains_key(target) => {
+            Some(_) if !meaning.is_instance() && self.resources[&**x.name()].picks.contains_key(target) => {
                 ReferenceTarget::IfThere(meaning)
             }
             _ => ReferenceTarget::One(meaning),

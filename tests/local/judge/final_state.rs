@@ -40,7 +40,7 @@ impl History {
         thing: &FakeObject,
         things: &BTreeMap<String, FakeObject>,
     ) -> Result<(), String> {
-        let want = &self.desired.resources[&*x.name];
+        let want = &self.desired.resources[&**x.name()];
         for target in self.desired.triggers(x) {
             let saw = self.witness.trigger_value(&thing.id, &target);
             let (target, _) = target.split_once(" by ").unwrap_or_default();
@@ -73,10 +73,10 @@ impl History {
     fn check_records(&self, things: &BTreeMap<String, FakeObject>) -> Result<(), String> {
         let mut facts = Facts::default();
         for x in self.desired_addresses() {
-            let want = &self.desired.resources[&*x.name];
+            let want = &self.desired.resources[&**x.name()];
             facts.references.insert(x.clone(), self.desired.references(&x));
             let of = |target: &Address| match target.key {
-                InstanceKey::All => rules::all_desired(&target.name),
+                InstanceKey::All => rules::all_desired(target.name()),
                 _ => target.clone(),
             };
             facts.configured.insert(x.clone(), facts.references[&x].iter().map(of).collect());
@@ -95,7 +95,7 @@ impl History {
         }
         for (x, stored) in &records {
             let record = &stored.record;
-            let want = &self.desired.resources[&*x.name];
+            let want = &self.desired.resources[&**x.name()];
             let Some(current) = &record.current else { return Err(format!("{x}: no object is recorded in the end")) };
             let dependencies: BTreeSet<Address> = current.dependencies.iter().cloned().collect();
             let problem = if record.intent.is_some() {

@@ -200,17 +200,17 @@ impl History {
             let instance = Arc::make_mut(instance);
             assert!(instance.problems.is_empty(), "{:?}", instance.problems);
             instance.generation = self.desired.generation();
-            instance.deleting = self.desired.resources[&*address.name].deleting;
+            instance.deleting = self.desired.resources[&**address.name()].deleting;
         }
         for (name, family) in &mut config.families {
             let shared = Arc::make_mut(&mut Arc::make_mut(family).shared);
             assert!(shared.problems.is_empty(), "{:?}", shared.problems);
             shared.generation = self.desired.generation();
-            shared.deleting = self.desired.resources[&**name].deleting;
+            shared.deleting = self.desired.resources[&*name.name].deleting;
         }
         // A family that is being deleted has no desired instances.
         let Config { instances, families, .. } = &mut config;
-        instances.retain(|address, instance| !(families.contains_key(&address.name) && instance.deleting));
+        instances.retain(|address, instance| !(families.contains_key(&address.stem) && instance.deleting));
         config
     }
 
@@ -404,7 +404,7 @@ impl History {
             let families = config.families.values().map(|family| &family.shared.address);
             let known = config.instances.keys().chain(run.records.keys()).chain(families);
             let mut scope: BTreeSet<Address> = known.cloned().collect();
-            let names = scope.iter().map(|address| address.name.clone()).collect();
+            let names = scope.iter().map(|address| address.name().clone()).collect();
             scope.extend(run.schedule.touching(&names).cloned());
             let running = run.schedule.running(|address| scope.contains(address));
             let recorded = run.records.clone();
@@ -498,7 +498,7 @@ impl History {
         self.witness.triggers(triggers, &self.driver.objects());
         let all = self.desired.instances().into_iter().chain(run.records.keys().cloned());
         let drains =
-            all.filter_map(|x| Some((x.to_string(), self.desired.resources.get(&*x.name)?.drain == Some(false))));
+            all.filter_map(|x| Some((x.to_string(), self.desired.resources.get(&**x.name())?.drain == Some(false))));
         self.witness.drains(drains.collect());
     }
 
@@ -515,7 +515,7 @@ impl History {
             for _ in 0..=self.dice.below(2) {
                 let target = self.dice.pick(&known).map(|address| (*address).clone());
                 let whole = self.dice.chance(20);
-                aim.targets.extend(target.map(|x| if whole { Address::single(x.name) } else { x }));
+                aim.targets.extend(target.map(|x| if whole { Address::single(x.stem) } else { x }));
             }
         }
         aim.destroys_all = self.dice.chance(4);

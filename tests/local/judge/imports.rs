@@ -9,7 +9,7 @@ impl History {
     /// Adds imports to some of the new Resources: mostly of unmanaged objects, sometimes of managed ones.
     pub(super) fn add_imports(&mut self) {
         let records = self.records();
-        let is_new = |name: &str| !records.keys().any(|x| *x.name == *name);
+        let is_new = |name: &str| !records.keys().any(|x| **x.name() == *name);
         let names: Vec<String> = self.desired.resources.keys().filter(|name| is_new(name)).cloned().collect();
         for name in names {
             if !self.dice.chance(self.fault_rates.imports) {
@@ -28,7 +28,7 @@ impl History {
     /// At the end of a history, removes annotations of moves that are complete or impossible.
     pub(super) fn drop_completed_moves(&mut self) {
         let records = self.records();
-        let is_recorded = |name: &str| records.iter().any(|(x, one)| *x.name == *name && one.record.has_objects());
+        let is_recorded = |name: &str| records.iter().any(|(x, one)| **x.name() == *name && one.record.has_objects());
         for (name, want) in &mut self.desired.resources {
             want.moved_from.retain(|old| is_recorded(old) && !is_recorded(name));
         }
@@ -39,7 +39,7 @@ impl History {
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
         for stored in self.records().values() {
             let ids = known_ids(&stored.record).into_iter();
-            owners.extend(ids.map(|id| (id, stored.record.address.name.to_string())));
+            owners.extend(ids.map(|id| (id, stored.record.address.name().to_string())));
         }
         for (name, want) in &mut self.desired.resources {
             let exists = |id: &String| self.driver.object(id).is_some();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use purlin::graph::ActionGraph;
 use purlin::model::{
-    Action, Address, Change, Diagnostics, InstanceKey, ObjectStatus, Reason, Record, Recorded, ReplaceOrder, Stored,
-    Value,
+    Action, Address, Change, Diagnostics, InstanceKey, ObjectStatus, Reason, Record, Recorded, ReplaceOrder, Stem,
+    Stored, Value,
 };
 use purlin::plan::{Plan, RunningStep, select};
 
@@ -51,7 +51,7 @@ impl PlanCheck<'_> {
     fn facts(&self) -> Facts {
         let mut facts = Facts::default();
         for x in self.desired.instances().into_iter().filter(|x| self.desired_resource(x).is_some()) {
-            let want = &self.desired.resources[&*x.name];
+            let want = &self.desired.resources[&**x.name()];
             let refers = self.desired.references(&x);
             facts.configured.insert(x.clone(), refers.iter().filter_map(|target| self.wants(target)).collect());
             facts.references.insert(x.clone(), refers);
@@ -99,7 +99,7 @@ impl PlanCheck<'_> {
     /// Adds the relation from each Resource to its instances.
     fn join_families(&self, facts: &mut Facts) {
         let names: BTreeSet<String> =
-            self.records.keys().map(|x| x.name.to_string()).chain(self.desired.resources.keys().cloned()).collect();
+            self.records.keys().map(|x| x.name().to_string()).chain(self.desired.resources.keys().cloned()).collect();
         for name in names {
             let recorded = self.recorded_instances(&name);
             let wanted = self.desired.members(&name).into_iter().collect();
@@ -114,16 +114,16 @@ impl PlanCheck<'_> {
     }
 
     fn recorded_instances(&self, name: &str) -> BTreeSet<Address> {
-        let with_key = |x: &&Address| *x.name == *name && x.key != InstanceKey::None && self.is_recorded(x);
+        let with_key = |x: &&Address| **x.name() == *name && x.key != InstanceKey::None && self.is_recorded(x);
         self.records.keys().filter(with_key).cloned().collect()
     }
 
     /// Returns the object of a reference. A Resource that is being deleted counts, because a reference keeps it; a
     /// family that is being deleted has no desired instances.
     fn wants(&self, target: &Address) -> Option<Address> {
-        let want = self.desired.resources.get(&*target.name)?;
+        let want = self.desired.resources.get(&**target.name())?;
         if target.key == InstanceKey::All {
-            return Some(rules::all_desired(&target.name));
+            return Some(rules::all_desired(target.name()));
         }
         let counts = if want.deleting { !want.has_keys() } else { self.desired.configured(target).is_some() };
         counts.then(|| target.clone())
@@ -132,10 +132,10 @@ impl PlanCheck<'_> {
     /// Returns the objects of recorded dependencies.
     fn used(&self, dependencies: &[Address]) -> BTreeSet<Address> {
         let meant = |x: &Address| match x.key {
-            InstanceKey::All => rules::all_recorded(&x.name),
+            InstanceKey::All => rules::all_recorded(x.name()),
             // Earlier versions recorded a whole family in this form.
-            InstanceKey::None if !self.is_recorded(x) && !self.recorded_instances(&x.name).is_empty() => {
-                rules::all_recorded(&x.name)
+            InstanceKey::None if !self.is_recorded(x) && !self.recorded_instances(x.name()).is_empty() => {
+                rules::all_recorded(x.name())
             }
             _ => x.clone(),
         };
@@ -317,31 +317,31 @@ impl PlanCheck<'_> {
         }
         let is_open = self.records.values().any(|stored| stored.record.intent.is_some());
         for x in self.desired.instances().iter().filter(|x| self.desired.desired(x).is_some() && !self.is_recorded(x)) {
-            let keyed = self.recorded_instances(&x.name);
-            let single = Address::single(x.name.clone());
-            let first = Address { name: x.name.clone(), key: InstanceKey::Index(0) };
+            let keyed = self.recorded_instances(x.name());
+            let single = Address::single(x.name().clone());
+            let first = x.stem.clone().instance(InstanceKey::Index(0));
             let from = match &x.key {
                 InstanceKey::Index(0) => Some(single),
-                InstanceKey::Key(_) if self.desired.members(&x.name).len() == 1 => Some(single),
+                InstanceKey::Key(_) if self.desired.members(x.name()).len() == 1 => Some(single),
                 InstanceKey::All | InstanceKey::Index(_) | InstanceKey::Key(_) => None,
                 InstanceKey::None if keyed.len() == 1 => keyed.first().cloned(),
                 InstanceKey::None => Some(first),
             };
             // Also from an earlier name, unless another Resource can claim it.
-            let old = self.desired.resources[&*x.name].moved_from.first();
+            let old = self.desired.resources[&**x.name()].moved_from.first();
             let claims =
                 |name: &String| self.desired.resources.values().filter(|want| want.moved_from.contains(name)).count();
             let old = old.filter(|name| claims(name) == 1 && !self.desired.resources.contains_key(*name));
-            let old = old.map(|name| Address { name: name.as_str().into(), key: x.key.clone() });
+            let old = old.map(|name| Stem::from(name.as_str()).instance(x.key.clone()));
             // `spec.moved` takes precedence over what follows from the keys.
             let named_by = |want: &DesiredResource| want.moved.iter().any(|(old, _)| from.as_ref() == Some(old));
-            if self.desired.resources.values().any(named_by) || !self.desired.resources[&*x.name].moved.is_empty() {
+            if self.desired.resources.values().any(named_by) || !self.desired.resources[&**x.name()].moved.is_empty() {
                 continue;
             }
             let leaves = |from: &Address| self.is_recorded(from) && self.desired.desired(from).is_none();
             // If an annotation names a recorded object, there are no implicit moves.
-            let named = &self.desired.resources[&*x.name].moved_from;
-            let is_said = self.records.keys().any(|known| named.iter().any(|name| **name == *known.name));
+            let named = &self.desired.resources[&**x.name()].moved_from;
+            let is_said = self.records.keys().any(|known| named.iter().any(|name| **name == **known.name()));
             let Some(from) = old.filter(leaves).or_else(|| from.filter(|from| !is_said && leaves(from))) else {
                 continue;
             };
@@ -470,12 +470,12 @@ impl PlanCheck<'_> {
     /// Whether another Resource with its own object, which was not moved from an address in its annotation, claims it.
     fn is_named_by_another(&self, x: &Address) -> bool {
         let names = |(name, want): (&String, &DesiredResource)| {
-            let own = Address { name: name.as_str().into(), key: x.key.clone() };
+            let own = Stem::from(name.as_str()).instance(x.key.clone());
             let record =
                 self.records.get(&own).filter(|_| self.desired_resource(&own).is_some()).map(|stored| &stored.record);
-            let is_followed = |old: &Address| want.moved_from.iter().any(|named| **named == *old.name);
+            let is_followed = |old: &Address| want.moved_from.iter().any(|named| **named == **old.name());
             let is_own = |record: &Arc<Record>| record.has_objects() && !record.moved_from.iter().any(is_followed);
-            record.is_some_and(is_own) && want.moved_from.iter().any(|old| **old == *x.name)
+            record.is_some_and(is_own) && want.moved_from.iter().any(|old| **old == **x.name())
         };
         self.running.is_empty() && self.desired.resources.iter().any(names)
     }
@@ -483,11 +483,11 @@ impl PlanCheck<'_> {
     /// Whether `spec.moved` of a Resource names an object that has not come to it.
     fn is_to_be_moved(&self, x: &Address) -> bool {
         let has_come = |name: &str| {
-            let mut own = self.records.iter().filter(|(address, _)| *address.name == *name);
+            let mut own = self.records.iter().filter(|(address, _)| **address.name() == *name);
             own.any(|(_, stored)| stored.record.moved_from.contains(x))
         };
         let came_back = |name: &String, key: &InstanceKey| {
-            let there = Address { name: name.as_str().into(), key: key.clone() };
+            let there = Stem::from(name.as_str()).instance(key.clone());
             self.records.get(x).is_some_and(|stored| stored.record.moved_from.contains(&there))
         };
         let names = |(name, want): (&String, &DesiredResource)| {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purlin::model::{Action, Address, DeposedKey, InstanceKey, Step};
+use purlin::model::{Action, Address, DeposedKey, InstanceKey, Stem, Step};
 
 /// A step, named as in the rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +30,12 @@ pub(super) type Relation = BTreeMap<Address, BTreeSet<Address>>;
 
 /// Represents all desired instances of a Resource in relations. It has no steps.
 pub(super) fn all_desired(name: &str) -> Address {
-    Address { name: name.into(), key: InstanceKey::Key("* wanted".into()) }
+    Stem::from(name).instance(InstanceKey::Key("* wanted".into()))
 }
 
 /// Represents all recorded instances of a Resource.
 pub(super) fn all_recorded(name: &str) -> Address {
-    Address { name: name.into(), key: InstanceKey::Key("* recorded".into()) }
+    Stem::from(name).instance(InstanceKey::Key("* recorded".into()))
 }
 
 /// The input of the rules.

@@ -132,7 +132,7 @@ impl Runner {
             let gates = std::mem::take(&mut self.gates);
             if options.paused {
                 let running = going.run.schedule.running(|_| true);
-                let names = running.into_iter().map(|running| running.step.address.name).collect();
+                let names = running.into_iter().map(|running| running.step.address.name().clone()).collect();
                 going.run.schedule.pause(&names);
                 self.release(&gates).await;
                 self.run(going).await;
@@ -242,7 +242,7 @@ impl Runner {
         let is_deleted = |shared: &&Arc<Instance>| options.deleting.contains(&shared.address);
         let families = loaded.config.families.values().map(|family| &family.shared);
         for shared in families.filter(is_deleted).cloned().collect::<Vec<_>>() {
-            loaded.config.remove(&shared.address.name);
+            loaded.config.remove(&shared.address.stem);
             loaded.config.add(Arc::new(Instance { deleting: true, ..Instance::clone(&shared) }));
             loaded.config.link();
         }
@@ -335,11 +335,11 @@ impl Runner {
         let LoadedSource { config, namespace, diagnostics, .. } = self.load(options);
         let run = &mut process.run;
         let recorded = &run.records;
-        let is_other = |address: &&Address| options.other_sources.iter().any(|name| **name == *address.name);
+        let is_other = |address: &&Address| options.other_sources.iter().any(|name| **name == **address.name());
         let others = recorded.keys().filter(is_other).cloned().collect();
         let config = Arc::new(config.with_other_sources(recorded, &others, &BTreeSet::new(), options.destroy));
         let mut scope: BTreeSet<Address> = config.instances.keys().chain(run.records.keys()).cloned().collect();
-        let names = scope.iter().map(|address| address.name.clone()).collect();
+        let names = scope.iter().map(|address| address.name().clone()).collect();
         scope.extend(run.schedule.touching(&names).cloned());
         let running = run.schedule.running(|_| true);
         scope.extend(running.iter().map(|running| running.step.address.clone()));

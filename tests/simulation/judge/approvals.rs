@@ -115,7 +115,7 @@ impl Inside {
 
     /// Why a change must not be made for an intent.
     fn missing_for(&self, intent: &Intent, call: &Call, record: &Record, value: Option<&Value>) -> Option<String> {
-        let place = (call.namespace.to_string(), call.parsed().name.to_string());
+        let place = (call.namespace.to_string(), call.parsed().name().to_string());
         let versions = self.known.get(&intent.replica)?.get(&place)?;
         // The replica may or may not have processed what it received at the time of the intent.
         let known = versions.iter().filter(|(at, _)| *at <= intent.issued);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use purlin::model::{Address, InstanceKey, Record, Value as Plain};
+use purlin::model::{Address, InstanceKey, Record, Stem, Value as Plain};
 use purlin::store::secrets::record_name;
 use serde_json::Value;
 use testkit::scripted::Effect;
@@ -36,7 +36,7 @@ fn claims_of(resource: &Value) -> impl Iterator<Item = Claim> {
 
 /// The addresses that a claim names for an instance with this key.
 fn named(claim: &Claim, key: &InstanceKey) -> Vec<Address> {
-    let at = |key: &InstanceKey| Address { name: claim.from.name.clone(), key: key.clone() };
+    let at = |key: &InstanceKey| claim.from.stem.clone().instance(key.clone());
     match (&claim.to, &claim.from.key, key) {
         (Some(to), ..) if to == key => vec![claim.from.clone()],
         (None, InstanceKey::None, InstanceKey::Index(0)) => vec![at(key), at(&InstanceKey::None)],
@@ -71,7 +71,7 @@ impl Inside {
         let mut all = BTreeSet::new();
         let mut open = vec![address.clone()];
         while let Some(next) = open.pop() {
-            let entries = self.claims.get(&(namespace.to_owned(), next.name.to_string())).into_iter().flatten();
+            let entries = self.claims.get(&(namespace.to_owned(), next.name().to_string())).into_iter().flatten();
             let found: Vec<Address> = entries.flat_map(|claim| named(claim, &next.key)).collect();
             open.extend(found.into_iter().filter(|from| all.insert(from.clone())));
         }
@@ -113,7 +113,7 @@ impl Inside {
     /// not be destroyed then, unless its own Resource still has it.
     pub(super) fn claimant(&self, intent: &Intent, call: &Call, address: &Address) -> Option<String> {
         let known = self.known.get(&intent.replica)?;
-        let own = (call.namespace.to_string(), address.name.to_string());
+        let own = (call.namespace.to_string(), address.name().to_string());
         let is_kept = |resource: &Value| has_instance(resource, &address.key);
         let newest_own = known.get(&own).and_then(|all| newest_at(all, intent.issued)).unwrap_or_default();
         if newest_own.iter().any(|(_, resource)| resource.as_deref().is_some_and(is_kept)) {
@@ -122,9 +122,10 @@ impl Inside {
         let key = |resource: &Option<Arc<Value>>| claiming_key(resource.as_deref()?, address);
         // After the move, the claim has no effect.
         let has_moved = |name: &str, key: &InstanceKey| {
-            let there = Address { name: name.into(), key: key.clone() };
+            let there = Stem::from(name).instance(key.clone());
             let record = self.records.as_ref().and_then(|look_up| look_up(&call.namespace, &there));
-            let is_same = |from: &Address| from == address || (from.name == address.name && *name != *address.name);
+            let is_same =
+                |from: &Address| from == address || (from.name() == address.name() && *name != **address.name());
             record.is_some_and(|record| record.moved_from.iter().any(is_same))
         };
         let claims = |(namespace, name): &Place, all: &Timeline<Arc<Value>>| {
@@ -149,7 +150,7 @@ impl Inside {
         let intent = self.intents_of(call, &record_name(&call.namespace, &address)).into_iter().next()?;
         let known = self.known.get(&intent.replica)?;
         let place = |name: &str| (call.namespace.to_string(), name.to_owned());
-        let versions = known.get(&place(&address.name))?;
+        let versions = known.get(&place(address.name()))?;
         let newest = newest_at(versions, intent.issued)?;
         let claims = |resource: &Option<Arc<Value>>, from: &Address| {
             resource.as_deref().is_some_and(|one| claiming_key(one, from).as_ref() == Some(&address.key))
@@ -169,7 +170,7 @@ impl Inside {
             let id = record.current.as_ref()?.id()?;
             let (began, _) = self.objects.get(id)?.first()?;
             let is_there = || {
-                let all = known.get(&place(&from.name))?;
+                let all = known.get(&place(from.name()))?;
                 let there = newest_at(all, *learned)?;
                 let since = all.iter().filter(|(at, _)| at > learned && *at <= intent.issued);
                 let is_kept = |(_, resource): &(Instant, Option<Arc<Value>>)| {

@@ -141,7 +141,7 @@ pub(super) async fn paused_while_the_number_of_shards_changes(play: &Play) {
     play.start();
     play.pass(Duration::from_secs(50)).await;
     let records = play.env.cluster.with(|server, _| all_records(server));
-    let is_open = records.iter().any(|record| *record.address.name == *"x" && record.intent.is_some());
+    let is_open = records.iter().any(|record| **record.address.name() == *"x" && record.intent.is_some());
     play.expect("no other replica resolves the call", is_open);
     play.release();
     play.pass(Duration::from_secs(15)).await;

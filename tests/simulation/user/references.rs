@@ -53,14 +53,14 @@ pub(super) fn references(spec: &Value) -> BTreeSet<String> {
 /// The spec after the object at `from` has got the name `to`. If only an instance leaves its family, dependencies on the family
 /// stay.
 pub(super) fn renamed(spec: &Value, from: &Address, to: &str) -> Value {
-    let (before, after) = match (is_family(&from.name), is_family(to)) {
-        (true, true) => (format!("${{{}[", from.name), format!("${{{to}[")),
+    let (before, after) = match (is_family(from.name()), is_family(to)) {
+        (true, true) => (format!("${{{}[", from.name()), format!("${{{to}[")),
         (false, true) => (format!("${{{from}."), format!("${{{to}[0].")),
         _ => (format!("${{{from}."), format!("${{{to}.")),
     };
     let mut text = spec.to_string().replace(&before, &after);
     if from.key == InstanceKey::None {
-        text = text.replace(&format!("\"name\":\"{}\"", from.name), &format!("\"name\":\"{to}\""));
+        text = text.replace(&format!("\"name\":\"{}\"", from.name()), &format!("\"name\":\"{to}\""));
     }
     text.parse().unwrap()
 }

@@ -1,6 +1,6 @@
 //! Users who rename Resources, and move instances into and out of families.
 
-use purlin::model::{Address, InstanceKey, Record};
+use purlin::model::{Address, InstanceKey, Record, Stem};
 use serde_json::{Value, json};
 
 use super::references::{SAME_INDEX, references, renamed};
@@ -82,7 +82,7 @@ impl User {
         if self.random.chance(200) {
             self.alter(&to, &mut spec);
         }
-        Some(Rename { from: Address { name: old.into(), key }, to, spec })
+        Some(Rename { from: Stem::from(old).instance(key), to, spec })
     }
 
     /// Does what remains to be done for one rename.
@@ -97,7 +97,7 @@ impl User {
 
 impl Rename {
     fn claim(&self, user: &mut User, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        let (old, new) = (&*self.from.name, &self.to);
+        let (old, new) = (&**self.from.name(), &self.to);
         user.apply(kubectl, judge, new, &self.spec, &json!({ MOVED_FROM: self.from.to_string() }));
         for name in kubectl.names() {
             let Some(other) = kubectl.get(&name).filter(|other| references(&other["spec"]).contains(old)) else {
@@ -110,7 +110,7 @@ impl Rename {
     }
 
     fn leave(&self, user: &mut User, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        let name = &*self.from.name;
+        let name = &**self.from.name();
         let InstanceKey::Index(count) = self.from.key else { return delete(kubectl, judge, name) };
         // The instances may have other keys by now.
         if let Some(old) = kubectl.get(name).filter(|old| old["spec"]["forEach"].is_null()) {
@@ -141,21 +141,21 @@ pub(super) fn healed_claim(
         let is_kept = |resource: &Value| {
             has_instance(resource, &claimed.key) || (claimed.key == InstanceKey::None && is_desired(resource))
         };
-        all.iter().any(|(other, resource)| **other == *claimed.name && is_kept(resource))
+        all.iter().any(|(other, resource)| **other == **claimed.name() && is_kept(resource))
     };
     let is_claimed_twice = |claimed: &Address| {
-        let claims = |resource: &Value| claimed_addresses(resource).any(|other| other.name == claimed.name);
+        let claims = |resource: &Value| claimed_addresses(resource).any(|other| other.name() == claimed.name());
         all.iter().filter(|(_, other)| claims(other)).count() > 1
     };
     let is_blocked = |claimed: &Address| {
-        let concerned = all.iter().filter(|(other, _)| other == name || **other == *claimed.name);
+        let concerned = all.iter().filter(|(other, _)| other == name || **other == **claimed.name());
         concerned.map(|(_, resource)| resource).any(is_move_blocked)
     };
     let own = kubectl.records(name);
     let size = if is_family(name) { keys(&resource["spec"]).len() } else { 1 };
     let is_complete = !own.is_empty() && size <= own.len();
     let can_move = |claimed: Address| {
-        let came_from_there = |record: &Record| record.moved_from.iter().any(|from| from.name == claimed.name);
+        let came_from_there = |record: &Record| record.moved_from.iter().any(|from| from.name() == claimed.name());
         own.iter().all(came_from_there)
             && (is_complete || (!stays(&claimed) && !is_claimed_twice(&claimed) && !is_blocked(&claimed)))
     };

@@ -89,15 +89,15 @@ fn unread(context: &Context, what: &str, error: &dyn Display) -> (Recovery, Diag
 
 async fn live_instance(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<Instance>> {
     let api: Api<api::RawObject<api::Resource>> = Api::namespaced(context.client.clone(), namespace);
-    let resource = api.get_opt(&address.name).await;
+    let resource = api.get_opt(address.name()).await;
     let resource = resource.map_err(|error| anyhow::anyhow!(request_error(&error)))?;
-    let Some(resource) = resource.filter(|resource| resource.name_any() == *address.name) else { return Ok(None) };
+    let Some(resource) = resource.filter(|resource| *resource.name_any() == **address.name()) else { return Ok(None) };
     let mut instance = load::from_raw(&resource, &context.accounts, &mut load::Interner::default());
     instance.address = address.clone();
     // Any instance causes the finalizer and the annotation of a family. The family index shows the state of this
     // instance.
     if address.key != InstanceKey::None {
-        let family = context.journal.secrets().get_family(namespace, &address.name, RetryPolicy::SHORT).await;
+        let family = context.journal.secrets().get_family(namespace, address.name(), RetryPolicy::SHORT).await;
         let family = family.map_err(|failure| anyhow::anyhow!("{failure}"))?;
         // The index is written before the finalizer and the annotation: one that is missing, or was rebuilt, was lost.
         if family.is_some_and(|family| !family.rebuilt && !family.instances.contains(address)) {

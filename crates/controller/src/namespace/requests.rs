@@ -29,7 +29,7 @@ pub async fn claim(context: Arc<Context>, shared: Arc<NamespaceHandle>, address:
     if let Err(error) = &claimed {
         tracing::warn!(namespace = &**shared.name(), %address, %error, "could not add the finalizer; retrying");
     }
-    Signal::Claimed(address.name, claimed.is_ok())
+    Signal::Claimed(address.stem.name, claimed.is_ok())
 }
 
 /// `known`: what the index knows of the record now.

@@ -308,8 +308,8 @@ async fn selected(client: &Client, namespace: &str, selector: &str) -> Result<BT
     let data: Api<DataSource> = Api::namespaced(client.clone(), namespace);
     let resources = resources.list_metadata(&params).await.map_err(failed_selection)?;
     let data = data.list_metadata(&params).await.map_err(failed_selection)?;
-    let names = resources.iter().map(|resource| Address::single(resource.name_any()).name);
-    Ok(names.chain(data.iter().map(|source| Address::data(&source.name_any()).name)).collect())
+    let names = resources.iter().map(|resource| Name::from(resource.name_any()));
+    Ok(names.chain(data.iter().map(|source| Address::data(&source.name_any()).stem.name)).collect())
 }
 
 fn failed_selection(error: kube::Error) -> Failure {

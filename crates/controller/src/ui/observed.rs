@@ -34,7 +34,7 @@ impl ObservedPlan {
     /// Whether it has a change or a step of the object.
     pub fn concerns(&self, object: &str) -> bool {
         self.shown.changes.iter().any(|change| resource_of(&change.address) == object)
-            || self.graph.nodes.iter().any(|step| *step.address.name == *object)
+            || self.graph.nodes.iter().any(|step| **step.address.name() == *object)
     }
 }
 
@@ -50,7 +50,7 @@ struct ShownSpec {
 /// Reads a Resource, or a DataSource, whose name is `data.NAME` as in addresses. An unreadable status counts as none.
 pub fn object<K>(object: &RawObject<K>, is_data: bool) -> ObservedObject {
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    let name = if is_data { Address::data(name).name.to_string() } else { name.to_owned() };
+    let name = if is_data { Address::data(name).to_string() } else { name.to_owned() };
     let status: ResourceStatus = object.status().unwrap_or_default();
     let (state, reason, message) = judge(object.metadata.generation, &status);
     let spec: ShownSpec = object.spec().unwrap_or_default();
@@ -200,7 +200,7 @@ impl Steps {
     fn add_plan(&mut self, plan: &ObservedPlan, objects: &BTreeMap<String, ObservedObject>) {
         let held: BTreeSet<&str> = plan.shown.changes.iter().map(|change| resource_of(&change.address)).collect();
         for step in &plan.graph.nodes {
-            let object = step.address.name.to_string();
+            let object = step.address.name().to_string();
             let (state, message) =
                 match (held.contains(&*object) && plan.shown.state == "Waiting", objects.get(&object)) {
                     (true, _) => (State::Approval, format!("waits for the approval of the Plan {}", plan.shown.name)),

@@ -119,7 +119,7 @@ impl WatchedKind for Records {
         let Some((namespace, address)) = instance_of(secret) else { return };
         let version = version(&secret.metadata);
         let event = match is_family(secret) {
-            true => Event::FamilyDeleted(address.name, version),
+            true => Event::FamilyDeleted(address.stem.name, version),
             false => Event::RecordDeleted(address, version),
         };
         self.sink.apply(&namespace, event);
@@ -157,7 +157,7 @@ impl Records {
             }
             Err(unreadable) if is_family(secret) => {
                 let Some((namespace, address)) = instance else { return };
-                return self.sink.apply(&namespace, Event::FamilyUnreadable(address.name, unreadable.message));
+                return self.sink.apply(&namespace, Event::FamilyUnreadable(address.stem.name, unreadable.message));
             }
             Ok(SecretContent::Record(stored)) => Some(Ok(stored)),
             Err(unreadable) => Some(Err(unreadable)),

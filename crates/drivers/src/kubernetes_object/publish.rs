@@ -136,7 +136,7 @@ fn manifest(copy: &CopyTarget<'_>, texts: &StringData, mark: &str, uid: Option<&
         DataKind::Secret => (key.to_string(), Json::from(STANDARD.encode(text.as_bytes()))),
     });
     let data: serde_json::Map<String, Json> = data.collect();
-    let resource = copy.context.address.parse::<Address>().map_or_else(|_| "".into(), |address| address.name);
+    let resource = copy.context.address.parse::<Address>().map_or_else(|_| "".into(), |address| address.stem.name);
     let [api_version, kind, owner] = copy.owner;
     let mut manifest = json!({
         "apiVersion": "v1",

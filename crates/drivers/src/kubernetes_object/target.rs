@@ -110,10 +110,10 @@ pub(crate) fn group_of(api_version: &str) -> &str {
 /// for an index, `"blue"` for a key.
 pub(crate) fn owner_annotation(scope: &str, namespace: &str, address: &str) -> String {
     let (name, instance) = match address.parse::<Address>() {
-        Ok(Address { name, key: InstanceKey::None }) => (name.to_string(), String::new()),
-        Ok(Address { name, key }) => {
+        Ok(Address { stem, key: InstanceKey::None }) => (stem.to_string(), String::new()),
+        Ok(Address { stem, key }) => {
             let text = key.to_string();
-            (name.to_string(), text.trim_start_matches('[').trim_end_matches(']').to_owned())
+            (stem.to_string(), text.trim_start_matches('[').trim_end_matches(']').to_owned())
         }
         Err(_) => (address.to_owned(), String::new()),
     };

@@ -10,8 +10,7 @@ use super::{
     ProviderSpec, Reference, Repetition,
 };
 use model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, Name, Namespace, Number, Path, ProviderUse, Segment, Value,
-    in_family,
+    Address, Diagnostic, Diagnostics, InstanceKey, Namespace, Number, Path, ProviderUse, Segment, Stem, Value, in_stem,
 };
 
 /// The desired state of one namespace.
@@ -21,7 +20,7 @@ pub struct Config {
     /// The instances of all Resources, including those with errors and those being deleted.
     pub instances: BTreeMap<Address, Arc<Instance>>,
     /// Every Resource with `count`, `forEach` or `enabled`, by name. Their known instances are in `instances`.
-    pub families: BTreeMap<Name, Arc<Family>>,
+    pub families: BTreeMap<Stem, Arc<Family>>,
     /// A configuration in another language, whose Resources are among the others.
     pub program: Option<Arc<dyn Program>>,
     /// By name.
@@ -51,29 +50,29 @@ impl Config {
         };
         let family = Family::new(resource.clone(), repetition);
         self.instances.extend(family.instances().into_iter().map(|made| (made.address.clone(), Arc::new(made))));
-        self.families.insert(resource.address.name.clone(), Arc::new(family));
+        self.families.insert(resource.address.stem.clone(), Arc::new(family));
     }
 
     /// Returns each Resource once: a single object, or the shared part of a family.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Instance>> {
-        let singles = self.instances.values().filter(|instance| !self.families.contains_key(&instance.address.name));
+        let singles = self.instances.values().filter(|instance| !self.families.contains_key(&instance.address.stem));
         singles.chain(self.families.values().map(|family| &family.shared))
     }
 
     /// Returns the addresses of the instances of a Resource, in order.
-    pub fn instance_addresses<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Address> {
-        in_family(&self.instances, name).map(|(address, _)| address)
+    pub fn instance_addresses<'a>(&'a self, name: &'a Stem) -> impl Iterator<Item = &'a Address> {
+        in_stem(&self.instances, name).map(|(address, _)| address)
     }
 
     /// Removes a Resource with all its instances.
-    pub fn remove(&mut self, name: &Name) {
+    pub fn remove(&mut self, name: &Stem) {
         self.families.remove(name);
-        self.instances.retain(|address, _| address.name != *name);
+        self.instances.retain(|address, _| address.stem != *name);
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &Name> {
-        let singles = self.instances.keys().filter(|address| !self.families.contains_key(&address.name));
-        singles.map(|address| &address.name).chain(self.families.keys()).collect::<BTreeSet<_>>().into_iter()
+    pub fn names(&self) -> impl Iterator<Item = &Stem> {
+        let singles = self.instances.keys().filter(|address| !self.families.contains_key(&address.stem));
+        singles.map(|address| &address.stem).chain(self.families.keys()).collect::<BTreeSet<_>>().into_iter()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -82,12 +81,12 @@ impl Config {
 
     /// Returns the instance of an address, or the shared part of its family.
     pub fn resource(&self, address: &Address) -> Option<&Arc<Instance>> {
-        self.instances.get(address).or_else(|| self.families.get(&address.name).map(|family| &family.shared))
+        self.instances.get(address).or_else(|| self.families.get(&address.stem).map(|family| &family.shared))
     }
 
     /// Returns the config with the instances of these families added.
     #[must_use]
-    pub fn expanded(&self, expansions: &BTreeMap<Name, InstanceKeys>) -> Self {
+    pub fn expanded(&self, expansions: &BTreeMap<Stem, InstanceKeys>) -> Self {
         let mut config = self.clone();
         config.add_resources_of_program();
         for (name, members) in expansions.iter().filter(|(name, _)| !Address::single((*name).clone()).is_qualified()) {
@@ -103,7 +102,7 @@ impl Config {
     /// Resolves references to families into references to instances. Call it again after instances were added.
     pub fn link(&mut self) {
         self.bind_providers();
-        let keyed: BTreeSet<Name> =
+        let keyed: BTreeSet<Stem> =
             self.families.iter().filter(|(_, family)| family.has_keys()).map(|(name, _)| name.clone()).collect();
         if keyed.is_empty() {
             return;
@@ -164,7 +163,7 @@ impl Config {
 }
 
 /// Returns the references with resolved instances. `None`: no reference changes.
-fn link_references(instance: &Instance, references: &[Reference], keyed: &BTreeSet<Name>) -> Option<Arc<[Reference]>> {
+fn link_references(instance: &Instance, references: &[Reference], keyed: &BTreeSet<Stem>) -> Option<Arc<[Reference]>> {
     if references.iter().all(|reference| linked_target(instance, reference, keyed) == reference.target) {
         return None;
     }
@@ -176,14 +175,14 @@ fn link_references(instance: &Instance, references: &[Reference], keyed: &BTreeS
     Some(linked.into())
 }
 
-fn linked_target(instance: &Instance, reference: &Reference, keyed: &BTreeSet<Name>) -> Address {
-    let name = &reference.target.name;
+fn linked_target(instance: &Instance, reference: &Reference, keyed: &BTreeSet<Stem>) -> Address {
+    let name = &reference.target.stem;
     if !keyed.contains(name) {
         return Address::single(name.clone());
     }
     let selector = reference.selector.as_ref();
     let key = selector.and_then(|selector| selected_key(instance, selector)).unwrap_or(InstanceKey::All);
-    Address { name: name.clone(), key }
+    name.clone().instance(key)
 }
 
 /// Returns the instance that an expression of `instance` selects. `None`: the selector is not known yet, so the
@@ -277,10 +276,10 @@ mod tests {
         let config = config(&[("a", "count: '${b.n}'"), ("b", "enabled: false"), ("c", "enabled: '${a == []}'")]);
         assert!(config.instances.is_empty() && !config.is_empty());
         assert!(
-            config.families["a"].is_pending()
-                && config.families["b"].is_disabled()
-                && config.families["c"].is_pending()
+            config.families[&"a".into()].is_pending()
+                && config.families[&"b".into()].is_disabled()
+                && config.families[&"c".into()].is_pending()
         );
-        assert_eq!(config.names().map(AsRef::as_ref).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(config.names().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

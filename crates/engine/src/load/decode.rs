@@ -389,7 +389,7 @@ impl Decoder<'_> {
     /// An object cannot wait for itself. Its other references stay.
     fn refuse_self_references(&mut self, references: &mut Vec<Reference>) {
         let address = self.address.clone();
-        for Reference { at, .. } in references.extract_if(.., |reference| reference.target.name == address.name) {
+        for Reference { at, .. } in references.extract_if(.., |reference| reference.target.stem == address.stem) {
             let what = format!("`{address}` references itself");
             let after = Path::of(&["spec", "lifecycle", ConditionKind::Postcondition.field()]);
             let hint = match at.starts_with(&after) {

@@ -104,7 +104,7 @@ impl Family {
         };
         let each = value.zip(source).map(|(value, source)| EachValue { value: value.clone(), source: source.clone() });
         let mut instance = Instance {
-            address: Address { name: self.shared.address.name.clone(), key },
+            address: self.shared.address.stem.clone().instance(key),
             each: each.map(Arc::new),
             repetition: None,
             // The Resource reports these problems once.

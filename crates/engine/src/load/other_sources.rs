@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Config, Drift, DriftAction, Instance, Repeat, Repetition, Template};
-use model::{Address, InstanceKey, Name, Number, Record, Recorded, Value, in_family};
+use model::{Address, InstanceKey, Number, Record, Recorded, Stem, Value, in_stem};
 
 impl Config {
     /// Returns the configuration with the Resources of other sources. `others` are the addresses of their records.
@@ -20,15 +20,15 @@ impl Config {
         &self,
         recorded: &Recorded,
         others: &BTreeSet<Address>,
-        standing: &BTreeSet<Name>,
+        standing: &BTreeSet<Stem>,
         destroys: bool,
     ) -> Self {
-        let mut records: BTreeMap<&Name, Vec<&Record>> = BTreeMap::new();
+        let mut records: BTreeMap<&Stem, Vec<&Record>> = BTreeMap::new();
         for stored in others.iter().filter_map(|address| recorded.get(address)) {
-            records.entry(&stored.record.address.name).or_default().push(&stored.record);
+            records.entry(&stored.record.address.stem).or_default().push(&stored.record);
         }
         let claimed = self.claimed_names(recorded);
-        let given: BTreeSet<&Name> = self.names().collect();
+        let given: BTreeSet<&Stem> = self.names().collect();
         let mut config = self.clone();
         for (name, records) in records {
             if given.contains(name) || (claimed.contains(name) && !standing.contains(name)) {
@@ -44,13 +44,13 @@ impl Config {
     }
 
     /// The names of the Resources from which objects are to be moved. After a move, the name is free for another object.
-    pub(crate) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Name> {
+    pub(crate) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Stem> {
         let mut names = BTreeSet::new();
         for resource in self.resources().filter(|resource| !resource.moved_from.is_empty()) {
-            let records = in_family(recorded, &resource.address.name);
-            let came = records.flat_map(|(_, stored)| &stored.record.moved_from).map(|from| &from.name);
-            let came: BTreeSet<&Name> = came.collect();
-            names.extend(resource.moved_from.iter().map(|moved| &moved.from.name).filter(|name| !came.contains(name)));
+            let records = in_stem(recorded, &resource.address.stem);
+            let came = records.flat_map(|(_, stored)| &stored.record.moved_from).map(|from| &from.stem);
+            let came: BTreeSet<&Stem> = came.collect();
+            names.extend(resource.moved_from.iter().map(|moved| &moved.from.stem).filter(|name| !came.contains(name)));
         }
         names
     }
@@ -59,7 +59,7 @@ impl Config {
     pub fn new_sources(&self, recorded: &Recorded) -> BTreeMap<Address, Arc<str>> {
         let mut sources = BTreeMap::new();
         for (address, stored) in recorded {
-            let resource = self.resource(address).or_else(|| self.resource(&Address::single(address.name.clone())));
+            let resource = self.resource(address).or_else(|| self.resource(&Address::single(address.stem.clone())));
             let Some(resource) = resource.filter(|resource| !resource.only_recorded) else { continue };
             let Some(source) = &resource.source_file else { continue };
             if stored.record.source.as_ref() != Some(source) {
@@ -71,7 +71,7 @@ impl Config {
 }
 
 /// The Resource of records with the same name. Without references: the records alone say what it depends on.
-fn resource(name: &Name, records: &[&Record]) -> Instance {
+fn resource(name: &Stem, records: &[&Record]) -> Instance {
     let mut current = records.iter().filter_map(|record| record.current.as_deref());
     Instance {
         repetition: repetition(records).map(Arc::new),

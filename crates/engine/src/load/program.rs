@@ -80,6 +80,6 @@ impl Config {
         self.families
             .retain(|name, family| family.shared.only_recorded || !Address::single(name.clone()).is_qualified());
         self.instances.extend(instances.into_iter().map(|instance| (instance.address.clone(), instance)));
-        self.families.extend(families.into_iter().map(|family| (family.shared.address.name.clone(), family)));
+        self.families.extend(families.into_iter().map(|family| (family.shared.address.stem.clone(), family)));
     }
 }

@@ -374,7 +374,7 @@ fn add_resource(config: &mut Config, resource: Instance) {
             .from_source(resource.source_of(Some(&at)))
             .hint("names must be unique in a namespace; rename one of them"),
     );
-    config.remove(&merged.address.name);
+    config.remove(&merged.address.stem);
     config.add(Arc::new(merged));
 }
 

@@ -129,7 +129,7 @@ impl Approvals {
         let mut changes: Vec<(&Change, GuardedChange)> = digester
             .plan
             .changes()
-            .filter(|change| component.contains(&change.address.name))
+            .filter(|change| component.contains(change.address.name()))
             .filter(|change| self.guards(digester, change, recorded))
             .map(|change| (change, self.judge(digester, change)))
             .collect();

@@ -69,7 +69,7 @@ impl References {
             nodes.insert(address.clone(), graph.add_node(address.clone()));
         }
         for instance in desired_instances(config).filter(|instance| instance.address.key != InstanceKey::None) {
-            let family = Address::single(instance.address.name.clone());
+            let family = Address::single(instance.address.stem.clone());
             let node = *nodes.entry(family.clone()).or_insert_with(|| graph.add_node(family));
             graph.add_edge(node, nodes[&instance.address], Vec::new());
         }
@@ -81,7 +81,7 @@ impl References {
             let mut fields: BTreeMap<NodeIndex, Vec<Path>> = BTreeMap::new();
             for reference in references.iter() {
                 let target = nodes.get(&reference.target.as_reference()).or_else(|| {
-                    nodes.get(&Address::single(reference.target.name.clone())).filter(|node| open_nodes.contains(*node))
+                    nodes.get(&Address::single(reference.target.stem.clone())).filter(|node| open_nodes.contains(*node))
                 });
                 if let Some(&to) = target {
                     fields.entry(to).or_default().push(reference.at.clone());

@@ -38,7 +38,7 @@ impl DataDependencies {
         } else if let Some(known) = self.by.get(target) {
             targets.extend(known.iter().cloned());
         } else if !target.is_instance() {
-            let members = config.instance_addresses(&target.name).filter_map(|member| self.by.get(member));
+            let members = config.instance_addresses(&target.stem).filter_map(|member| self.by.get(member));
             targets.extend(members.flatten().cloned());
         }
     }
@@ -55,7 +55,7 @@ impl DataDependencies {
             if target.is_data() {
                 let members: Vec<&Address> = match config.instances.contains_key(target) {
                     true => vec![target],
-                    false => config.instance_addresses(&target.name).collect(),
+                    false => config.instance_addresses(&target.stem).collect(),
                 };
                 for member in members {
                     self.add_data_source(config, member, visiting);

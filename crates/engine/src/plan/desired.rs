@@ -328,7 +328,7 @@ fn replaced_import(
     };
     let what = format!("the {which} would be replaced: {why}");
     if matches!(replacement, Replacement::Requested) {
-        let (name, annotation) = (&node.address.name, api::REPLACE_REQUESTED_AT);
+        let (name, annotation) = (&node.address.stem, api::REPLACE_REQUESTED_AT);
         let hint = format!(
             "remove the annotation from the manifest and the Resource: `kubectl annotate pres {name} {annotation}-`; to \
              replace the object, set it again when Purlin manages it"

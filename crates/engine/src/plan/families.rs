@@ -13,15 +13,15 @@ use super::input::{Id, PlanInput};
 use super::missing_record::lost_instances;
 use super::missing_reference::{excuse_missing, not_found};
 use crate::load::{Expansion, Family, InstanceKeys, RepetitionResult};
-use model::{Diagnostic, Name, Reason, Severity};
+use model::{Diagnostic, Reason, Severity, Stem};
 
 /// The evaluated expressions of this round.
 #[derive(Default)]
 pub struct Families {
     /// By name: why the instances must not be changed. `None` if they match the configuration.
-    gates: BTreeMap<Name, Option<Block>>,
+    gates: BTreeMap<Stem, Option<Block>>,
     /// Families whose instances became known in this round.
-    pub expansions: BTreeMap<Name, InstanceKeys>,
+    pub expansions: BTreeMap<Stem, InstanceKeys>,
 }
 
 impl Families {
@@ -57,7 +57,7 @@ impl Families {
 
     /// Why the instances of a family must not be changed, if so.
     fn gate(&mut self, scope: &EvalScope<'_, '_>, family: &Family) -> Option<Block> {
-        let name = &family.shared.address.name;
+        let name = &family.shared.address.stem;
         if let Some(known) = self.gates.get(name) {
             return known.clone();
         }

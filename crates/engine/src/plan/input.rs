@@ -12,7 +12,7 @@ use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
 use crate::load::{Config, Expansion, Family, Instance, Program, Reference};
 use model::{
     Address, DeposedKey, Diagnostics, ImportRequest, InstanceKey, Name, Provider, Reason, Record, Recorded,
-    RecordedObject, Revision, Schema, TypeName,
+    RecordedObject, Revision, Schema, Stem, TypeName,
 };
 
 /// The number of a node. Numbers of objects follow address order.
@@ -45,7 +45,7 @@ pub struct AdjacencyLists {
 /// The instances of one Resource. An object that references the whole family depends on the junction, and the junction
 /// depends on each instance, so that a thousand dependents of a thousand instances need two thousand edges.
 struct Junction<'a> {
-    name: &'a Name,
+    stem: &'a Stem,
     members: std::ops::Range<Id>,
 }
 
@@ -351,7 +351,7 @@ impl<'a> PlanInput<'a> {
     pub fn resolve(&self, address: &Address) -> Option<Id> {
         let object = self.find(address).filter(|id| self.nodes[*id].configured);
         object.or_else(|| {
-            let junction = self.junction(&address.name)?;
+            let junction = self.junction(&address.stem)?;
             let family = self.nodes[junction].family?;
             let whole = !address.is_instance() || !family.shared.is_desired();
             (whole || !matches!(family.expansion, Expansion::Known(_))).then_some(junction)
@@ -365,7 +365,7 @@ impl<'a> PlanInput<'a> {
         if address.is_instance() || object.is_some_and(|id| self.is_recorded(id)) {
             return object;
         }
-        self.junction(&address.name).or(object)
+        self.junction(&address.stem).or(object)
     }
 
     /// Whether an object has a record, or is being created.
@@ -373,8 +373,8 @@ impl<'a> PlanInput<'a> {
         self.nodes[id].record.is_some() || self.running.contains_key(&id)
     }
 
-    pub fn junction(&self, name: &Name) -> Option<Id> {
-        self.junctions.binary_search_by(|junction| junction.name.cmp(name)).ok().map(|at| self.objects + at)
+    pub fn junction(&self, stem: &Stem) -> Option<Id> {
+        self.junctions.binary_search_by(|junction| junction.stem.cmp(stem)).ok().map(|at| self.objects + at)
     }
 
     /// The desired or recorded instances of a junction. Empty for an object.
@@ -402,9 +402,9 @@ impl<'a> PlanInput<'a> {
     /// those that are not desired: those that are refer to it.
     pub fn gates(&self, id: Id) -> Vec<&'a Arc<Family>> {
         let node = &self.nodes[id];
-        let groups: Vec<&str> =
+        let groups: Vec<Stem> =
             if self.is_junction(id) || node.desired { Vec::new() } else { node.address.groups().collect() };
-        let groups = groups.into_iter().filter_map(|group| self.config.families.get(group));
+        let groups = groups.into_iter().filter_map(|group| self.config.families.get(&group));
         self.gate(id).into_iter().chain(groups.filter(|group| self.is_gate(group))).collect()
     }
 
@@ -425,13 +425,13 @@ impl<'a> PlanInput<'a> {
 
     /// The first instance of a Resource in the index of its family.
     pub fn listed_instance(&self, name: &Name) -> Option<&Address> {
-        self.options.indexed.range(Address::single(name.clone())..).next().filter(|address| address.name == *name)
+        self.options.indexed.range(Address::single(name.clone())..).next().filter(|address| address.name() == name)
     }
 
     /// Whether any instance of a Resource has a record, or is being created.
     pub fn has_records(&self, name: &Name) -> bool {
-        let start = self.nodes[..self.objects].partition_point(|node| *node.address.name < **name);
-        (start..self.objects).take_while(|id| self.nodes[*id].address.name == *name).any(|id| self.is_recorded(id))
+        let start = self.nodes[..self.objects].partition_point(|node| node.address.name() < name);
+        (start..self.objects).take_while(|id| self.nodes[*id].address.name() == name).any(|id| self.is_recorded(id))
     }
 
     pub fn deposed_dependencies(&self, id: Id, object: &RecordedObject) -> Vec<Id> {
@@ -552,7 +552,7 @@ fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions
             instance: resource(config, address),
             successor: None,
             configured: false,
-            family: config.families.get(&address.name),
+            family: config.families.get(&address.stem),
             record: None,
             desired: false,
         }));
@@ -578,14 +578,14 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
         let Some(address) = instance.map(|(address, _)| address).or(record.map(|(address, _)| address)) else {
             return nodes;
         };
-        let family = config.families.get(&address.name);
+        let family = config.families.get(&address.stem);
         // A family that is being deleted has no desired instances. The recorded ones exist until they are destroyed.
         let remains = record.is_some()
             && family.is_some_and(|family| family.has_keys() && address.is_instance() && !family.shared.is_desired());
         nodes.push(Node {
             address,
             instance: instance.map(|(_, instance)| instance).or_else(|| resource(config, address)),
-            successor: successors.get(&address.name).copied().filter(|_| address.is_instance()),
+            successor: successors.get(&address.stem).copied().filter(|_| address.is_instance()),
             configured: instance.is_some() || remains,
             family,
             record: record.map(|(_, stored)| stored.record.as_ref()),
@@ -595,49 +595,49 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
 }
 
 /// The Resources to which families of other names were renamed, by the old names.
-fn successors(config: &Config) -> BTreeMap<&Name, &Arc<Instance>> {
+fn successors(config: &Config) -> BTreeMap<&Stem, &Arc<Instance>> {
     let desired = config.resources().filter(|resource| resource.is_desired());
     let whole = desired.flat_map(|resource| {
         let entries = resource.moved_from.iter().filter(|entry| entry.is_whole());
-        entries.map(move |entry| (&entry.from.name, resource))
+        entries.map(move |entry| (&entry.from.stem, resource))
     });
     whole
         .filter(|(name, _)| {
-            config.resource(&Address::single(Name::clone(name))).is_none_or(|resource| !resource.is_desired())
+            config.resource(&Address::single(Stem::clone(name))).is_none_or(|resource| !resource.is_desired())
         })
         .collect()
 }
 
 /// The Resource of an instance that it does not configure: the Resource is or was a family.
 fn resource<'a>(config: &'a Config, address: &Address) -> Option<&'a Arc<Instance>> {
-    if let Some(family) = config.families.get(&address.name) {
+    if let Some(family) = config.families.get(&address.stem) {
         return Some(&family.shared);
     }
-    config.instances.get(&Address::single(address.name.clone())).filter(|_| address.key != InstanceKey::None)
+    config.instances.get(&Address::single(address.stem.clone())).filter(|_| address.key != InstanceKey::None)
 }
 
 /// Adds a junction for each family and for each name with instances.
 fn junctions<'a>(config: &'a Config, nodes: &mut Vec<Node<'a>>, options: &PlanOptions) -> Vec<Junction<'a>> {
     let mut junctions: Vec<Junction<'a>> = Vec::new();
-    for (name, family) in &config.families {
+    for (stem, family) in &config.families {
         let address = &family.shared.address;
         let start = nodes.partition_point(|node| node.address < address);
-        let length = nodes[start..].iter().take_while(|node| node.address.name == *name).count();
-        junctions.push(Junction { name, members: start..start + length });
+        let length = nodes[start..].iter().take_while(|node| node.address.stem == *stem).count();
+        junctions.push(Junction { stem, members: start..start + length });
     }
     let mut at = 0;
     while at < nodes.len() {
-        let name = &nodes[at].address.name;
-        let length = nodes[at..].iter().take_while(|node| node.address.name == *name).count();
+        let stem = &nodes[at].address.stem;
+        let length = nodes[at..].iter().take_while(|node| node.address.stem == *stem).count();
         let has_keys = nodes[at..at + length].iter().any(|node| node.address.key != InstanceKey::None);
-        if has_keys && !config.families.contains_key(name) {
-            junctions.push(Junction { name, members: at..at + length });
+        if has_keys && !config.families.contains_key(stem) {
+            junctions.push(Junction { stem, members: at..at + length });
         }
         at += length;
     }
-    junctions.sort_by_key(|junction| junction.name);
+    junctions.sort_by_key(|junction| junction.stem);
     for junction in &junctions {
-        let family = config.families.get(junction.name);
+        let family = config.families.get(junction.stem);
         let address = family.map_or_else(|| nodes[junction.members.start].address, |family| &family.shared.address);
         let desired = options.mode == Mode::Normal && family.is_some_and(|family| family.shared.is_desired());
         nodes.push(Node { address, instance: None, successor: None, configured: false, family, record: None, desired });

@@ -32,7 +32,7 @@ impl Loss {
             (_, Self::Index) => format!(
                 "restore the index from a backup, or destroy the objects of `{}` that have no record manually, and \
                  then {forget}",
-                address.name
+                address.stem
             ),
             (InstanceKey::None, _) if unwanted => {
                 format!("if the object exists, destroy it manually; then {forget}")
@@ -54,10 +54,10 @@ impl Loss {
 /// is lost too.
 pub fn lost_instances(input: &PlanInput<'_>, resource: &Instance) -> Option<Diagnostic> {
     let address = &resource.address;
-    if !resource.deleting || !resource.has_record_annotation() || input.has_records(&address.name) {
+    if !resource.deleting || !resource.has_record_annotation() || input.has_records(address.name()) {
         return None;
     }
-    let lost = match input.listed_instance(&address.name) {
+    let lost = match input.listed_instance(address.name()) {
         Some(listed) => Loss::Record.diagnostic(listed, true),
         None => Loss::Everything.diagnostic(address, true),
     };
@@ -72,9 +72,9 @@ pub fn missing_record(input: &PlanInput<'_>, node: Node<'_>) -> Option<Diagnosti
         Loss::Record
     } else if !instance.has_record_annotation() {
         return None;
-    } else if input.options.rebuilt_indexes.contains(&address.name) {
+    } else if input.options.rebuilt_indexes.contains(address.name()) {
         Loss::Index
-    } else if !input.has_traces(&address.name) {
+    } else if !input.has_traces(address.name()) {
         Loss::Everything
     } else {
         return None;

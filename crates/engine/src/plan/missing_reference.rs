@@ -14,21 +14,21 @@ pub fn not_found(input: &PlanInput<'_>, address: &Address, missing: &Reference) 
     let target = &missing.target;
     let what = format!("references `{target}`, which does not exist");
     let mut error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
-    let Some(junction) = input.junction(&target.name) else {
+    let Some(junction) = input.junction(&target.stem) else {
         error.hint = suggestion(input, address, missing);
         return error;
     };
     let Some(family) = input.nodes[junction].family else { return error };
     if family.is_disabled() {
-        return error.because(format!("`{}` is disabled", target.name));
+        return error.because(format!("`{}` is disabled", target.stem));
     }
     let members: Vec<Id> = input.members(junction).filter(|member| input.nodes[*member].desired).collect();
     let shown: Vec<String> =
         members.iter().take(MAX_SHOWN).map(|member| format!("`{}`", input.address(*member))).collect();
     error.hint = Some(match members.len() {
-        0 => format!("`{}` has no instances", target.name),
-        count if count <= MAX_SHOWN => format!("`{}` is a family, which has {}", target.name, shown.join(", ")),
-        count => format!("`{}` is a family of {count} instances: {}, ...", target.name, shown.join(", ")),
+        0 => format!("`{}` has no instances", target.stem),
+        count if count <= MAX_SHOWN => format!("`{}` is a family, which has {}", target.stem, shown.join(", ")),
+        count => format!("`{}` is a family of {count} instances: {}, ...", target.stem, shown.join(", ")),
     });
     error
 }
@@ -39,15 +39,15 @@ fn suggestion(input: &PlanInput<'_>, address: &Address, missing: &Reference) -> 
     let instead = instead_of_missing(
         &missing.target,
         &missing.segments,
-        |name| desired.clone().any(|node| *node.address.name == *name),
+        |name| desired.clone().any(|node| **node.address.name() == *name),
         |name| {
             BUILT_IN.contains(&name)
                 || desired.clone().filter_map(|node| node.instance).any(|instance| *instance.type_name == *name)
         },
     );
     instead.or_else(|| {
-        let names = desired.map(|node| &*node.address.name).filter(|name| *name != &*address.name);
-        closest(&missing.target.name, names).map(|meant| format!("did you mean `{meant}`?"))
+        let names = desired.map(|node| &**node.address.stem.text()).filter(|name| *name != &**address.stem.text());
+        closest(missing.target.stem.text(), names).map(|meant| format!("did you mean `{meant}`?"))
     })
 }
 

@@ -27,7 +27,7 @@ use self::entries::Entries;
 use super::{Mode, ObjectBlock, PlanOptions};
 use crate::load::{Config, Expansion, Instance};
 use model::record::with_source;
-use model::{Address, Diagnostics, Name, Reason, Record, Recorded, Uid};
+use model::{Address, Diagnostics, Reason, Record, Recorded, Stem, Uid};
 use serde::{Deserialize, Serialize};
 
 /// One record that belongs to another address or type now.
@@ -183,9 +183,9 @@ fn requested(
 /// A running step whose record changes with a move between two addresses: it has one of them, or references one. Its write
 /// of the result and the move would be in each other's way.
 fn running_user<'a>(recorded: &Recorded, options: &'a PlanOptions, ends: [&Address; 2]) -> Option<&'a Address> {
-    let names = ends.iter().map(|end| &end.name).collect();
+    let stems = ends.iter().map(|end| &end.stem).collect();
     options.running.iter().map(|running| &running.step.address).find(|address| {
-        ends.contains(address) || recorded.get(*address).is_some_and(|stored| references_any(&stored.record, &names))
+        ends.contains(address) || recorded.get(*address).is_some_and(|stored| references_any(&stored.record, &stems))
     })
 }
 
@@ -218,7 +218,7 @@ struct Search<'a> {
     options: &'a PlanOptions,
     answers: &'a Takeovers,
     found: Moves,
-    said: &'a BTreeMap<&'a Name, Entries<'a>>,
+    said: &'a BTreeMap<&'a Stem, Entries<'a>>,
     claims: BTreeMap<Address, Vec<Claim>>,
     /// Instances without an object whose former addresses have no record, which may be a slip.
     without_record: BTreeSet<Address>,
@@ -291,11 +291,11 @@ impl<'a> Search<'a> {
 
     /// Whether the Resource is marked as recorded, but no instance has a record.
     fn has_lost_all(&self, instance: &Instance) -> bool {
-        let name = &instance.address.name;
+        let name = instance.address.name();
         let start = Address::single(name.clone());
-        let has_traces = self.before.range(start.clone()..).next().is_some_and(|(address, _)| address.name == *name)
-            || self.options.indexed.range(start..).next().is_some_and(|address| address.name == *name)
-            || self.running.iter().any(|address| address.name == *name);
+        let has_traces = self.before.range(start.clone()..).next().is_some_and(|(address, _)| address.name() == name)
+            || self.options.indexed.range(start..).next().is_some_and(|address| address.name() == name)
+            || self.running.iter().any(|address| address.name() == name);
         instance.has_record_annotation() && !has_traces
     }
 }
@@ -305,7 +305,7 @@ fn is_desired(config: &Config, address: &Address) -> bool {
     config.instances.get(address).is_some_and(|instance| instance.is_desired())
         || config
             .families
-            .get(&address.name)
+            .get(&address.stem)
             .is_some_and(|family| family.shared.is_desired() && !matches!(family.expansion, Expansion::Known(_)))
 }
 

@@ -16,7 +16,7 @@ use super::{
     destroys, driver_call, preflight, publish, readiness, select,
 };
 use crate::load::{Config, InstanceKeys};
-use model::{Diagnostic, Name, Reason, Recorded};
+use model::{Diagnostic, Reason, Recorded, Stem};
 
 /// After this many rounds, an object whose dependency was blocked late is not planned again, but waits. Real plans need
 /// two or three rounds. The limit keeps the worst case linear.
@@ -103,7 +103,7 @@ impl<'a> Planner<'a> {
     /// The families whose instances became known during planning. Call it when `ready_calls` returns nothing and no
     /// call is open. If it is not empty, start again with [`Config::expanded`] and return the same responses to the
     /// same calls. A plan that is finished anyway omits these families.
-    pub fn expansions(&self) -> &BTreeMap<Name, InstanceKeys> {
+    pub fn expansions(&self) -> &BTreeMap<Stem, InstanceKeys> {
         &self.families.expansions
     }
 

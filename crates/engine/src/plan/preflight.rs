@@ -309,6 +309,6 @@ pub fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
         .references
         .iter()
         .map(|reference| (&reference.target, &reference.at))
-        .find(|(named, _)| *named == target || (named.name == target.name && !named.is_instance()));
+        .find(|(named, _)| *named == target || (named.stem == target.stem && !named.is_instance()));
     reference.map(|(_, at)| at.clone())
 }

@@ -240,7 +240,7 @@ pub fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> B
     let hint = match (node.instance, node.successor) {
         (_, Some(successor)) if protects(successor) => format!(
             "remove the protection from `spec.lifecycle` of `{}`, to which the other objects of the family were moved",
-            successor.address.name
+            successor.address.stem
         ),
         (None, _) => format!(
             "restore the manifest to keep the object; to destroy it, restore the manifest with \

@@ -52,7 +52,7 @@ pub fn conflicts(input: &PlanInput<'_>) -> BTreeMap<Id, Diagnostic> {
         for (id, publication) in publishers.into_iter().filter(|(id, _)| *id != owner) {
             let (address, owner) = (input.address(id), input.address(owner));
             let what = format!("`{owner}` also publishes {} `{}`", target.kind.as_str(), target.name);
-            let hint = if address.name == owner.name {
+            let hint = if address.stem == owner.stem {
                 "use `${each.key}` or `${count.index}` in the name of each copy, or publish all from one Resource"
             } else {
                 "publish under another name, or publish all keys from one of them"

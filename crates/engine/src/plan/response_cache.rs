@@ -59,7 +59,7 @@ impl ResponseCache {
     pub fn take(&mut self, names: &BTreeSet<Name>, now: Timestamp) -> Self {
         let replies = self
             .replies
-            .extract_if(.., |address, _| names.contains(&address.name))
+            .extract_if(.., |address, _| names.contains(address.name()))
             .filter(|(_, known)| known.iter().all(|known| now.duration_since(known.at).unsigned_abs() < HOLDS))
             .collect();
         Self { replies }

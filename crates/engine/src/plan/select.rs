@@ -13,14 +13,14 @@ use model::{Action, Address, ChangeCause, Diagnostic, InstanceKey, Reason, Sever
 /// instance of one, matches all objects in it.
 pub fn matches(target: &Address, address: &Address) -> bool {
     target == address
-        || (target.key == InstanceKey::None && target.name == address.name)
+        || (target.key == InstanceKey::None && target.stem == address.stem)
         || (target.is_qualified() && is_in_call(target, address))
 }
 
 fn is_in_call(call: &Address, address: &Address) -> bool {
     match call.key {
-        InstanceKey::None => address.groups().any(|group| *group == *call.name),
-        _ => address.name.strip_prefix(&*call.to_string()).is_some_and(|rest| rest.starts_with('.')),
+        InstanceKey::None => address.groups().any(|group| group == call.stem),
+        _ => address.to_string().strip_prefix(&*call.to_string()).is_some_and(|rest| rest.starts_with('.')),
     }
 }
 

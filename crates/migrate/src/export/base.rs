@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::super::{Problem, built_in, state};
 use configuration::{ProviderSource, ResourceAddress};
 use cty::json;
-use model::{DeposedKey, InstanceKey, Value};
+use model::{DeposedKey, InstanceKey, Name, Value};
 
 #[derive(Debug)]
 pub struct Base {
@@ -52,7 +52,7 @@ impl Base {
         let mut objects = BTreeMap::new();
         for resource in parsed.resources {
             for object in &resource.objects {
-                let key = terraform::address(&resource.instance(object)).key;
+                let key = terraform::address(&Name::default(), &resource.instance(object)).key;
                 let value = built_in::value(&object.content).ok().filter(|_| object.provider.source.is_built_in());
                 let known = KnownObject {
                     sensitive: object.sensitive_steps.clone(),

@@ -391,9 +391,10 @@ impl Schedule {
         {
             let Some(batch) = self.batches.get(id) else { continue };
             let step = batch.step(node);
-            let is_latest_desired = !step.is_destructive() || is_latest(&step.address.name, batch.desired_digest(step));
+            let is_latest_desired =
+                !step.is_destructive() || is_latest(step.address.name(), batch.desired_digest(step));
             let is_outdated = !is_latest_desired || batch.outdated.contains(&step.address);
-            if is_outdated || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+            if is_outdated || self.paused.contains(step.address.name()) || self.is_running(&step.address) {
                 waiting.push_back((id, node));
                 continue;
             }
@@ -522,7 +523,7 @@ impl Schedule {
 
     /// Handles the end of a step.
     pub fn step_ended(&mut self, end: StepEnd) {
-        if self.paused.contains(&end.step.address.name) {
+        if self.paused.contains(end.step.address.name()) {
             return self.paused_ends.push(end);
         }
         self.finish(end);

@@ -452,7 +452,7 @@ impl StepTask {
 
     /// Whether the desired state still allows the step to destroy or replace.
     fn is_still_desired(&self) -> bool {
-        !self.step.is_destructive() || self.desired.is_latest(&self.step.address.name, self.desired_digest)
+        !self.step.is_destructive() || self.desired.is_latest(self.step.address.name(), self.desired_digest)
     }
 
     /// Reverts the intent if the desired state has changed before the call.

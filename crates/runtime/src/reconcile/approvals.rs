@@ -88,7 +88,7 @@ impl Held {
 impl ApprovalTracker {
     /// Replaces what is known of a part of the namespace.
     fn replace(&mut self, names: &BTreeSet<Name>, components: &[GuardedComponent], now: Time) -> Replaced {
-        self.guarded.retain(|address, _| !names.contains(&address.name));
+        self.guarded.retain(|address, _| !names.contains(address.name()));
         let replaced: Vec<GuardedComponent> = self
             .components
             .extract_if(.., |component| component.changed_names().any(|name| names.contains(name)))
@@ -162,7 +162,7 @@ impl Reconciler {
     pub fn read_for_plans(&mut self, names: &BTreeSet<Name>) {
         let unread: BTreeSet<Address> =
             self.index.approvals().covering(names).flat_map(|plan| self.unread(plan)).cloned().collect();
-        for address in unread.iter().filter(|address| names.contains(&address.name)) {
+        for address in unread.iter().filter(|address| names.contains(address.name())) {
             let tracked = self.objects.entry(address);
             (tracked.known, tracked.unread) = (true, true);
         }
@@ -177,7 +177,7 @@ impl Reconciler {
                 && plan.is_open()
                 && self.index.records().has_current(address)
                 && !self.objects.get(address).is_some_and(|tracked| tracked.known)
-                && self.is_drift_corrected(&address.name)
+                && self.is_drift_corrected(address.name())
         })
     }
 
@@ -316,12 +316,12 @@ impl Reconciler {
     /// with its last owner, and it must remain to say who has approved a destroy.
     fn owners(&self, held: &HeldPlan) -> Vec<PlanOwner> {
         let changes = held.status.approvals.iter().flat_map(|approval| &approval.changes);
-        let names: BTreeSet<&Name> = changes.map(|change| &change.address.name).collect();
+        let names: BTreeSet<&Name> = changes.map(|change| change.address.name()).collect();
         let owners: Vec<PlanOwner> = names
             .into_iter()
             .filter_map(|name| self.index.instance(name))
             .filter(|resource| !resource.deleting && !resource.address.is_data())
-            .map(|resource| PlanOwner { name: resource.address.name.clone(), uid: resource.uid.clone() })
+            .map(|resource| PlanOwner { name: resource.address.name().clone(), uid: resource.uid.clone() })
             .collect();
         if owners.len() > MAX_OWNERS { Vec::new() } else { owners }
     }

@@ -435,7 +435,7 @@ impl Reconciler {
         let mut names = index.component(names);
         loop {
             let touching = self.schedule.touching(&names).chain(self.awaiting_names(&names));
-            let more: BTreeSet<Name> = touching.map(|address| address.name.clone()).collect();
+            let more: BTreeSet<Name> = touching.map(|address| address.name().clone()).collect();
             if more.is_subset(&names) {
                 return names;
             }
@@ -448,7 +448,7 @@ impl Reconciler {
     fn awaiting_names(&self, names: &BTreeSet<Name>) -> impl Iterator<Item = &Address> {
         let waiting = self.objects.taken.keys().filter(|address| self.index.records().has_current(address));
         let is_few = self.objects.taken.len() <= MAX_AWAITING;
-        let concerns = is_few && waiting.clone().any(|address| names.contains(&address.name));
+        let concerns = is_few && waiting.clone().any(|address| names.contains(address.name()));
         waiting.filter(move |_| concerns)
     }
 }

@@ -107,14 +107,14 @@ impl Reconciler {
         }
         let is_planned = is_terminating(health) != before.as_ref().is_some_and(is_terminating);
         if is_planned || (health.is_current() && self.is_awaited(address)) {
-            self.touch(&address.name);
+            self.touch(address.name());
         }
         let was_ready = before.is_none_or(|before| before.is_current());
         match health {
-            Health::Current => _ = self.resources.changed.insert(address.name.clone()),
+            Health::Current => _ = self.resources.changed.insert(address.name().clone()),
             // It may pass at once.
-            _ if was_ready => self.publish_later(&address.name),
-            _ => self.publish_after(&address.name, HEALTH_INTERVAL),
+            _ if was_ready => self.publish_later(address.name()),
+            _ => self.publish_after(address.name(), HEALTH_INTERVAL),
         }
     }
 
@@ -131,7 +131,7 @@ impl Reconciler {
             .filter(|name| self.may_have_new_objects(name))
             .filter_map(|name| config.resource(&Address::single(name.clone())))
             .flat_map(|instance| instance.references.iter())
-            .map(|reference| &reference.target.name)
+            .map(|reference| reference.target.name())
             .collect();
         names
             .iter()
@@ -139,7 +139,7 @@ impl Reconciler {
             .filter(|(address, stored)| {
                 self.objects.get(address).is_none_or(|tracked| !tracked.seen)
                     && stored.record.current.is_some()
-                    && (targets.contains(&address.name) || is_to_be_replaced(config, &address.name, stored))
+                    && (targets.contains(address.name()) || is_to_be_replaced(config, address.name(), stored))
                     && environment.reports_health(&stored.record.type_name)
             })
             .map(|(address, _)| address.clone())
@@ -155,7 +155,7 @@ impl Reconciler {
     fn is_awaited(&self, address: &Address) -> bool {
         self.objects.all().filter_map(|(_, tracked)| tracked.change.as_deref()).any(|change| {
             change.blocked == Some(Reason::DependencyNotReady)
-                && change.waiting_for.iter().any(|awaited| awaited.name == address.name)
+                && change.waiting_for.iter().any(|awaited| awaited.stem == address.stem)
         })
     }
 

@@ -28,7 +28,7 @@ pub struct GuardedComponent {
 impl GuardedComponent {
     /// The names of the objects whose changes need an approval.
     pub fn changed_names(&self) -> impl Iterator<Item = &Name> {
-        self.guarded.changes.iter().map(|change| &change.digest.address.name)
+        self.guarded.changes.iter().map(|change| change.digest.address.name())
     }
 
     /// Whether a Plan with this digest covers some of the changes.
@@ -69,11 +69,11 @@ pub fn held_plan(
     held: &RequiredApproval,
 ) -> HeldPlan {
     let pipeline::OrderedPlan { plan, graph, .. } = ordered;
-    let changes = plan.changes().filter(|change| component.contains(&change.address.name));
+    let changes = plan.changes().filter(|change| component.contains(change.address.name()));
     let diagnostics: Diagnostics = plan
         .diagnostics
         .iter()
-        .filter(|diagnostic| diagnostic.address.as_ref().is_some_and(|address| component.contains(&address.name)))
+        .filter(|diagnostic| diagnostic.address.as_ref().is_some_and(|address| component.contains(address.name())))
         .cloned()
         .collect();
     let graph = render::published(&graph.subgraph(component));

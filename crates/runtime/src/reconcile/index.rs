@@ -406,7 +406,7 @@ impl Index {
 
     fn resource_applied(&mut self, observed: ObservedResource) {
         let ObservedResource { instance, published, version, meta } = observed;
-        let name = instance.address.name.clone();
+        let name = instance.address.name().clone();
         self.mark_listed(listed_kind(&instance), &name);
         let has_record = self.is_recorded(&name);
         let known = self.entries.get(&name).map(|entry| &entry.instance);
@@ -510,9 +510,9 @@ impl Index {
         let entry = self.entries.get(name);
         let desired = entry.into_iter().flat_map(|entry| {
             let instance = &entry.instance;
-            let before = instance.moved_from.iter().map(|moved| &moved.from.name);
+            let before = instance.moved_from.iter().map(|moved| moved.from.name());
             let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
-            instance.references.iter().chain(settings).map(|r| &r.target.name).chain(before)
+            instance.references.iter().chain(settings).map(|r| r.target.name()).chain(before)
         });
         let records = in_family(&self.records, name);
         let mut targets: BTreeSet<Name> = desired.filter(|target| *target != name).cloned().collect();

@@ -10,7 +10,7 @@ use super::{Command, MoveRequest, MoveResult, Reconciler, ReportSubject};
 use crate::execute::Written;
 use engine::plan::ObjectBlock;
 use engine::plan::moves::{Move, references_any};
-use model::{Address, Diagnostic, Name, Reason};
+use model::{Address, Diagnostic, Reason, Stem};
 
 impl Reconciler {
     pub fn start_moves(&mut self, part: &PlanPart, moves: Vec<Move>) {
@@ -33,10 +33,10 @@ impl Reconciler {
     /// The moved objects, their new addresses, and the objects whose records reference any of them.
     fn involved(&self, scope: &BTreeSet<Address>, moves: &[Move]) -> BTreeSet<Address> {
         let ends = moves.iter().flat_map(|moved| [&moved.from, &moved.to]);
-        let names: BTreeSet<&Name> = ends.clone().map(|address| &address.name).collect();
+        let stems: BTreeSet<&Stem> = ends.clone().map(|address| &address.stem).collect();
         let records = scope.iter().filter_map(|address| self.index.records().get(address));
         let users =
-            records.filter(|stored| references_any(&stored.record, &names)).map(|stored| &stored.record.address);
+            records.filter(|stored| references_any(&stored.record, &stems)).map(|stored| &stored.record.address);
         users.chain(ends).cloned().collect()
     }
 
@@ -72,7 +72,7 @@ impl Reconciler {
 
     fn report_move(&mut self, moved: &Move, warnings: &[Diagnostic]) {
         let Move { from, to, reverted, .. } = moved;
-        let Some(instance) = self.index.instance(&to.name).filter(|_| !reverted) else {
+        let Some(instance) = self.index.instance(to.name()).filter(|_| !reverted) else {
             let namespace = self.namespace();
             return tracing::info!(%namespace, "`{from}` keeps its address because `{to}` is no longer desired");
         };

@@ -409,7 +409,7 @@ impl Reconciler {
     }
 
     fn check_object(&mut self, address: &Address, environment: &dyn Environment) {
-        self.publish_if_due(&address.name);
+        self.publish_if_due(address.name());
         self.postpone_reading(address, environment);
         let now = self.now.time;
         let Some(tracked) = self.objects.get_mut(address) else { return };
@@ -419,7 +419,7 @@ impl Reconciler {
         let is_retry = end_timer(&mut tracked.retry_at, now);
         self.counts.retries += u64::from(is_retry && tracked.failures > 0);
         if is_retry | is_to_be_read {
-            self.touch(&address.name);
+            self.touch(address.name());
         }
     }
 
@@ -427,7 +427,7 @@ impl Reconciler {
     pub fn read_now(&mut self, objects: BTreeSet<Address>) {
         for address in objects {
             self.objects.entry(&address).unread = true;
-            self.touch(&address.name);
+            self.touch(address.name());
         }
     }
 
@@ -437,7 +437,7 @@ impl Reconciler {
         for (address, tracked) in self.objects.all_mut().filter(|(_, tracked)| which(tracked)) {
             if tracked.hold.take().is_some() || tracked.failures > 0 {
                 tracked.failures = 0;
-                names.insert(address.name.clone());
+                names.insert(address.name().clone());
             }
         }
         names.iter().for_each(|name| self.touch(name));
@@ -447,8 +447,8 @@ impl Reconciler {
     /// or releases its Resource.
     pub fn clean_up(&mut self, address: &Address) {
         let recorded = self.index.records().contains_key(address);
-        let busy = self.index.records().work_on(address).is_some() || self.moving.contains(&address.name);
-        if self.index.instance(&address.name).is_none() {
+        let busy = self.index.records().work_on(address).is_some() || self.moving.contains(address.name());
+        if self.index.instance(address.name()).is_none() {
             return match recorded {
                 true if self.policy.destroy_orphans => {}
                 true => self.report_abandoned(address, busy),
@@ -456,7 +456,7 @@ impl Reconciler {
             };
         }
         self.objects.abandoned.remove(address);
-        if !self.release_if_empty(&address.name)
+        if !self.release_if_empty(address.name())
             && !recorded
             && !busy
             && self.objects.get(address).is_some_and(TrackedObject::is_unused)
@@ -554,7 +554,7 @@ impl Reconciler {
     /// An object of this type was destroyed: plans those that cannot be created because another one has their identity.
     pub fn identity_freed(&mut self, type_name: &TypeName) {
         let waiting = self.objects.taken.iter().filter(|(_, of)| *of == type_name);
-        let names: BTreeSet<Name> = waiting.map(|(address, _)| address.name.clone()).collect();
+        let names: BTreeSet<Name> = waiting.map(|(address, _)| address.name().clone()).collect();
         names.iter().for_each(|name| self.touch(name));
     }
 
@@ -571,9 +571,9 @@ impl Reconciler {
         if let Some(type_name) = self.objects.tracked.remove(address).and_then(|tracked| tracked.watched) {
             self.commands.push(Command::Unwatch { address: address.clone(), type_name });
         }
-        self.untrack_resource(&address.name);
+        self.untrack_resource(address.name());
         // Only now does its absence show that an approved destroy was made.
-        self.index.approvals_mut().touch_names([&address.name]);
+        self.index.approvals_mut().touch_names([address.name()]);
     }
 }
 

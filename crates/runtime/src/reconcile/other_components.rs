@@ -27,7 +27,7 @@ impl Reconciler {
             .map(|instance| instance.type_name.clone())
             .collect();
         let records = addresses.iter().filter_map(|address| self.index.records().get(address));
-        let removed: Vec<&Stored> = records.filter(|stored| !index.is_desired(&stored.record.address.name)).collect();
+        let removed: Vec<&Stored> = records.filter(|stored| !index.is_desired(stored.record.address.name())).collect();
         let removing: BTreeSet<TypeName> = removed.iter().map(|stored| stored.record.type_name.clone()).collect();
         // Usually both are empty, and nothing looks at all objects of the namespace.
         let mut others = match importing.is_empty() {
@@ -42,9 +42,9 @@ impl Reconciler {
         let same = removed.into_iter().flat_map(|stored| self.index.records().others_of_object(&stored.record));
         let same = same.filter(|stored| {
             let record = &stored.record;
-            !names.contains(&record.address.name) && !importing.contains(&record.type_name)
+            !names.contains(record.address.name()) && !importing.contains(&record.type_name)
         });
-        others.records.extend(same.map(|stored| (stored.clone(), index.is_desired(&stored.record.address.name))));
+        others.records.extend(same.map(|stored| (stored.clone(), index.is_desired(stored.record.address.name()))));
         others
     }
 
@@ -52,10 +52,10 @@ impl Reconciler {
     fn importable(&self, index: &Index, names: &BTreeSet<Name>, types: &BTreeSet<TypeName>) -> OtherComponents {
         let records =
             self.index.records().values().filter(|stored| {
-                types.contains(&stored.record.type_name) && !names.contains(&stored.record.address.name)
+                types.contains(&stored.record.type_name) && !names.contains(stored.record.address.name())
             });
         OtherComponents {
-            records: records.map(|stored| (stored.clone(), index.is_desired(&stored.record.address.name))).collect(),
+            records: records.map(|stored| (stored.clone(), index.is_desired(stored.record.address.name()))).collect(),
             imports: self.pending_imports(index, names, types),
             creates: Vec::new(),
         }
@@ -65,12 +65,12 @@ impl Reconciler {
     fn pending_imports(&self, index: &Index, names: &BTreeSet<Name>, types: &BTreeSet<TypeName>) -> Vec<PendingImport> {
         let importing = index
             .importing()
-            .filter(|instance| types.contains(&instance.type_name) && !names.contains(&instance.address.name));
+            .filter(|instance| types.contains(&instance.type_name) && !names.contains(instance.address.name()));
         let pending = importing.flat_map(|instance| {
             let open = instance.imports().into_iter().filter(|(address, _)| self.is_to_be_imported(instance, address));
             open.map(|(address, request)| {
                 let is_open = self.objects.get(&address).is_some_and(TrackedObject::is_open);
-                let started = is_open || self.planning.in_progress.contains(&address.name);
+                let started = is_open || self.planning.in_progress.contains(address.name());
                 PendingImport { address, type_name: instance.type_name.clone(), request, started }
             })
         });
@@ -81,7 +81,7 @@ impl Reconciler {
     fn new_instances(&self, index: &Index, names: &BTreeSet<Name>, types: &BTreeSet<TypeName>) -> Vec<Arc<Instance>> {
         let instances = index.instances().filter(|instance| {
             types.contains(&instance.type_name)
-                && !names.contains(&instance.address.name)
+                && !names.contains(instance.address.name())
                 && instance.is_desired()
                 && instance.repetition.is_none()
                 && !instance.has_errors()

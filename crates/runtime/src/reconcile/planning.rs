@@ -243,7 +243,7 @@ impl Reconciler {
             readings: readings.map(|(address, reading)| (address.clone(), reading.clone())).collect(),
             refresh: Refresh::Due(BTreeSet::new()),
             // By name: only their running step may know some instances of a family whose size an expression determines.
-            running: self.schedule.running(|address| names.contains(&address.name)),
+            running: self.schedule.running(|address| names.contains(address.name())),
             seed,
             namespace_terminating: index.is_terminating(),
             namespace_value: index.namespace_value().clone(),
@@ -264,7 +264,7 @@ impl Reconciler {
         for name in names {
             let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
             addresses.extend(instance.map(|instance| instance.address.clone()));
-            addresses.extend(index.records().unreadable().keys().filter(|address| address.name == *name).cloned());
+            addresses.extend(index.records().unreadable().keys().filter(|address| address.name() == name).cloned());
             addresses.extend(self.recorded(name).map(|(address, _)| address.clone()));
             addresses.extend(self.objects.of(name).map(|(address, _)| address.clone()));
         }
@@ -299,7 +299,7 @@ impl Reconciler {
             options.blocked.insert(address.clone(), held);
             return;
         }
-        let handled = self.index.published(&address.name).map(|published| published.handled_reconcile.clone());
+        let handled = self.index.published(address.name()).map(|published| published.handled_reconcile.clone());
         let requested = config.resource(address).is_some_and(|instance| {
             let request = &instance.reconcile_requested;
             !request.is_empty() && *request != tracked.requested && Some(request) != handled.as_ref()
@@ -500,7 +500,7 @@ impl PlanRequest {
         self.approved = approvals.second_halves(&digester, &self.recorded);
         for component in &self.scope.connected {
             // After the moves, the component is planned again.
-            if moves.iter().any(|moved| component.contains(&moved.from.name)) {
+            if moves.iter().any(|moved| component.contains(moved.from.name())) {
                 continue;
             }
             let Some(guarded) = approvals.guarded(&digester, &self.recorded, component) else { continue };
@@ -544,7 +544,7 @@ impl PlanRequest {
         let mut parts: Vec<PlanPart> = Vec::new();
         let mut calm: BTreeSet<Name> = BTreeSet::new();
         for names in ordered_together(self.scope.components.clone(), &plan) {
-            let moves: Vec<Move> = moves.iter().filter(|moved| names.contains(&moved.from.name)).cloned().collect();
+            let moves: Vec<Move> = moves.iter().filter(|moved| names.contains(moved.from.name())).cloned().collect();
             let (kind, graph) = match () {
                 () if !moves.is_empty() => (PartKind::Moves(moves), ActionGraph::default()),
                 () if gives_up(&plan, &names) => (PartKind::Destructive, graph.subgraph(&names)),
@@ -572,15 +572,15 @@ impl PlanRequest {
         kind: PartKind,
         components: &Arc<BTreeMap<Name, Name>>,
     ) -> PlanPart {
-        let recorded = self.recorded.iter().filter(|(address, _)| names.contains(&address.name));
-        let running = self.options.running.iter().filter(|running| names.contains(&running.step.address.name));
+        let recorded = self.recorded.iter().filter(|(address, _)| names.contains(address.name()));
+        let running = self.options.running.iter().filter(|running| names.contains(running.step.address.name()));
         let adoption = Adoption {
-            scope: self.addresses.iter().filter(|address| names.contains(&address.name)).cloned().collect(),
+            scope: self.addresses.iter().filter(|address| names.contains(address.name())).cloned().collect(),
             config: Arc::new(Config {
                 program: config.program.clone(),
                 namespace: config.namespace.clone(),
                 instances: only(&config.instances, &names),
-                families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
+                families: config.families.iter().filter(|(stem, _)| names.contains(&stem.name)).map(cloned).collect(),
                 incomplete: config.incomplete.clone(),
                 unreadable: config.unreadable.clone(),
                 providers: config.providers.clone(),
@@ -621,9 +621,9 @@ pub fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Ad
     let mut last: Option<(&Name, u64)> = None;
     let mut fingerprints = BTreeMap::new();
     for address in addresses {
-        let known = last.filter(|(name, _)| **name == address.name).map(|(_, shared)| shared);
-        let shared = known.unwrap_or_else(|| index.shared_fingerprint(&address.name));
-        last = Some((&address.name, shared));
+        let known = last.filter(|(name, _)| *name == address.name()).map(|(_, shared)| shared);
+        let shared = known.unwrap_or_else(|| index.shared_fingerprint(address.name()));
+        last = Some((address.name(), shared));
         fingerprints.insert(address.clone(), index.fingerprint_of(address, shared));
     }
     fingerprints
@@ -632,7 +632,7 @@ pub fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Ad
 /// The components, joined where a step of one makes a change of another possible: one waits for the other.
 fn ordered_together(mut components: Vec<BTreeSet<Name>>, plan: &Plan) -> Vec<BTreeSet<Name>> {
     for (address, object) in plan.objects.iter().filter(|(_, object)| !object.remedies.is_empty()) {
-        let joined = std::iter::once(address).chain(&object.remedies).map(|address| &address.name);
+        let joined = std::iter::once(address).chain(&object.remedies).map(Address::name);
         let parts = components.extract_if(.., |names| joined.clone().any(|name| names.contains(name)));
         let component = parts.flatten().collect();
         components.push(component);
@@ -641,7 +641,7 @@ fn ordered_together(mut components: Vec<BTreeSet<Name>>, plan: &Plan) -> Vec<BTr
 }
 
 fn only<T: Clone>(items: &BTreeMap<Address, T>, names: &BTreeSet<Name>) -> BTreeMap<Address, T> {
-    items.iter().filter(|(address, _)| names.contains(&address.name)).map(cloned).collect()
+    items.iter().filter(|(address, _)| names.contains(address.name())).map(cloned).collect()
 }
 
 fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
@@ -652,7 +652,7 @@ fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
 fn gives_up(plan: &Plan, names: &BTreeSet<Name>) -> bool {
     plan.changes().any(|change| {
         matches!(change.action, Action::Replace | Action::Destroy | Action::Forget)
-            && names.contains(&change.address.name)
+            && names.contains(change.address.name())
     })
 }
 

@@ -158,7 +158,7 @@ impl ProposedState {
     /// proposal contains them.
     pub fn new(mut index: Index, proposal: Proposal, removed: &BTreeSet<Name>) -> Self {
         let Proposal { instances, data, .. } = proposal;
-        let mut names: BTreeSet<Name> = instances.iter().map(|instance| instance.address.name.clone()).collect();
+        let mut names: BTreeSet<Name> = instances.iter().map(|instance| instance.address.name().clone()).collect();
         removed.difference(&names).for_each(|name| index.propose_deletion(name));
         instances.into_iter().for_each(|instance| index.propose_resource(instance));
         // A Resource may read a ConfigMap that is proposed too.

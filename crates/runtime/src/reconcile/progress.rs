@@ -176,7 +176,7 @@ impl Reconciler {
             self.report_drift(address, &drift);
         }
         self.objects.watch(address);
-        self.resources.changed.insert(address.name.clone());
+        self.resources.changed.insert(address.name().clone());
         self.clean_up(address);
     }
 
@@ -197,7 +197,7 @@ impl Reconciler {
         let is_recorded = self.index.records().has_current(address);
         tracked.unread |= is_unread && is_recorded;
         tracked.instance = config.instances.get(address).cloned();
-        let desired_digest = desired_digests.get(&address.name).copied().unwrap_or_default();
+        let desired_digest = desired_digests.get(address.name()).copied().unwrap_or_default();
         if std::mem::replace(&mut tracked.desired_digest, desired_digest) != desired_digest {
             tracked.set_blocked(false);
             tracked.failures = 0;
@@ -260,7 +260,7 @@ impl Reconciler {
             ProgressKind::Skipped { because_of } => self.set_state(step, StepState::Skipped(because_of)),
         }
         let address = &step.address;
-        self.resources.changed.insert(address.name.clone());
+        self.resources.changed.insert(address.name().clone());
         if !self.objects.get(address).is_some_and(TrackedObject::is_open) {
             self.clean_up(address);
             self.planning.adopted.close(address);
@@ -270,7 +270,7 @@ impl Reconciler {
 
     fn step_started(&mut self, step: &Step) {
         let address = &step.address;
-        let shared_fingerprint = self.index.shared_fingerprint(&address.name);
+        let shared_fingerprint = self.index.shared_fingerprint(address.name());
         tracing::debug!(namespace = &**self.namespace(), step = step.id(), "started");
         let tracked = self.objects.entry(address);
         // The step reports what still holds.
@@ -279,7 +279,7 @@ impl Reconciler {
         let desired_digest = tracked.desired_digest;
         let start = StepStart { step: step.clone(), at: self.now.time, desired_digest, shared_fingerprint };
         self.index.begin(address, Work::Step(start));
-        let is_outdated = desired_digest != self.index.desired_digest(&address.name);
+        let is_outdated = desired_digest != self.index.desired_digest(address.name());
         if is_outdated && !step.operation.removes() {
             self.commands.push(Command::Execute(WorkerCommand::EndWait(step.clone())));
         }
@@ -294,7 +294,7 @@ impl Reconciler {
         if self.phase == Phase::Active {
             self.set_state(step, StepState::Waiting);
         }
-        self.touch(&address.name);
+        self.touch(address.name());
         self.replan_component(step);
     }
 
@@ -325,7 +325,7 @@ impl Reconciler {
         }
         if after.is_none() && before.is_some() {
             self.object_removed();
-            self.plan_if_marked(&address.name);
+            self.plan_if_marked(address.name());
         }
         if let Some(Stored { record, .. }) = stored.as_ref().filter(|_| !failed && step.operation == Operation::Destroy)
         {
@@ -345,7 +345,7 @@ impl Reconciler {
             }
         }
         if self.objects.get(address).is_some_and(|tracked| tracked.unread) {
-            self.touch(&address.name);
+            self.touch(address.name());
         }
         self.objects.watch(address);
         self.replan_component(step);
@@ -371,14 +371,14 @@ impl Reconciler {
     pub fn hold_failed(&mut self, address: &Address, held: ObjectBlock, retryable: bool, start: Option<&StepStart>) {
         // The cached plan may be the cause.
         self.planning.memo.remove(address);
-        let present = self.index.shared_fingerprint(&address.name);
-        let desired_digest = self.index.desired_digest(&address.name);
+        let present = self.index.shared_fingerprint(address.name());
+        let desired_digest = self.index.desired_digest(address.name());
         let changed =
             start.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) != (desired_digest, present));
         // A different fingerprint ends the hold.
         let fingerprint = self.index.fingerprint_of(address, if changed { !present } else { present });
         if changed {
-            self.touch(&address.name);
+            self.touch(address.name());
         }
         let wait = self.wait_after_failure(address, held.reason);
         let until = retryable.then(|| self.now.time + wait);
@@ -438,7 +438,7 @@ impl Reconciler {
             let known = match self.objects.get_mut(address) {
                 Some(tracked) => tracked.replace_warnings(texts),
                 // Warnings about a family as a whole.
-                None => match self.resources.get_mut(&address.name) {
+                None => match self.resources.get_mut(address.name()) {
                     Some(resource) => std::mem::replace(&mut resource.warnings, texts),
                     None => continue,
                 },
@@ -483,8 +483,8 @@ impl Reconciler {
         for AdoptedPlan { addresses, had_steps, .. } in self.planning.adopted.take_finished() {
             let mut resources: BTreeMap<&Name, (Option<Arc<Instance>>, u64)> = BTreeMap::new();
             for address in &addresses {
-                let (resource, fingerprint) = resources.entry(&address.name).or_insert_with(|| {
-                    (self.index.instance(&address.name), self.index.shared_fingerprint(&address.name))
+                let (resource, fingerprint) = resources.entry(address.name()).or_insert_with(|| {
+                    (self.index.instance(address.name()), self.index.shared_fingerprint(address.name()))
                 });
                 let fingerprint = self.index.fingerprint_of(address, *fingerprint);
                 self.close(address, resource.as_ref(), fingerprint, had_steps);
@@ -499,7 +499,7 @@ impl Reconciler {
         let reason = blocked.and_then(|change| change.blocked);
         let debounce = &mut self.planning.debounce;
         if had_steps && reason == Some(Reason::DependencyNotReady) {
-            debounce.touch(&address.name, self.now.time);
+            debounce.touch(address.name(), self.now.time);
         }
         let is_blocked = tracked.change.is_none() || blocked.is_some();
         let same = match (&tracked.instance, resource) {
@@ -508,7 +508,7 @@ impl Reconciler {
             }
             _ => false,
         };
-        let is_planned = same && !is_blocked && !tracked.awaits_plan() && !debounce.contains(&address.name);
+        let is_planned = same && !is_blocked && !tracked.awaits_plan() && !debounce.contains(address.name());
         if !is_planned || tracked.has_trouble() {
             return;
         }
@@ -521,7 +521,7 @@ impl Reconciler {
         if let Some(resource) = resource.filter(|resource| tracked.is_planned_as(resource)) {
             // Shares the instance of the index, which has the finalizer and the annotation.
             tracked.instance = Some(resource.clone());
-            if let Some(known) = self.resources.get_mut(&address.name) {
+            if let Some(known) = self.resources.get_mut(address.name()) {
                 known.shared = resource.clone();
             }
         }
@@ -579,7 +579,7 @@ impl Reconciler {
         if self.objects.get(&step.address).is_none_or(|tracked| tracked.in_flight) {
             return false;
         }
-        let name = &step.address.name;
+        let name = step.address.name();
         let present = (self.index.desired_digest(name), self.index.shared_fingerprint(name));
         let begun = self.index.records().started(&step.address).filter(|start| start.step == *step);
         begun.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) == present)
@@ -588,10 +588,10 @@ impl Reconciler {
     /// Plans a component again when a step has ended that was running at planning: its outcome is known now.
     pub fn replan_component(&mut self, step: &Step) {
         let planned_around = self.objects.get_mut(&step.address).is_some_and(TrackedObject::end_in_flight);
-        let generation = self.index.instance(&step.address.name).map(|instance| instance.generation);
-        let planned = self.resources.get(&step.address.name).map(|followed| followed.shared.generation);
+        let generation = self.index.instance(step.address.name()).map(|instance| instance.generation);
+        let planned = self.resources.get(step.address.name()).map(|followed| followed.shared.generation);
         if generation.is_some() && generation != planned {
-            self.touch(&step.address.name);
+            self.touch(step.address.name());
         }
         if !planned_around {
             return;
@@ -599,7 +599,7 @@ impl Reconciler {
         // The object may no longer exist and have no connections, so the plan determines the component.
         let adopted = self.planning.adopted.of(&step.address);
         for address in adopted.into_iter().flat_map(|adopted| &adopted.addresses) {
-            self.planning.debounce.touch(&address.name, self.now.time);
+            self.planning.debounce.touch(address.name(), self.now.time);
         }
     }
 }

@@ -105,7 +105,7 @@ impl Reconciler {
     fn used_objects(&self, names: &BTreeSet<Name>) -> usize {
         let records = self.index.records();
         let others = self.objects.all().filter(|(address, tracked)| {
-            (is_being_created(tracked) || (is_invalid(tracked) && !names.contains(&address.name)))
+            (is_being_created(tracked) || (is_invalid(tracked) && !names.contains(address.name())))
                 && !records.contains_key(*address)
         });
         let planned = self.planning.in_progress.iter().filter(|name| self.recorded(name).next().is_none()).count();

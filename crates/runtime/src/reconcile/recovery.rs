@@ -34,7 +34,7 @@ impl Reconciler {
         let RecoveryResult { address, outcome, warnings } = recovered;
         self.report_provider_warnings(&address, &warnings.iter().collect::<Vec<_>>());
         // Computed before the record changes: dependents may be connected through the old record only.
-        let connected = self.index.component([address.name.clone()]);
+        let connected = self.index.component([address.name().clone()]);
         // Computed from the state that was judged: anything that the watch has delivered since ends the hold.
         let fingerprint = self.index.fingerprint(&address);
         let written = match &outcome {

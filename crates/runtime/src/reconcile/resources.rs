@@ -77,7 +77,7 @@ impl Resources {
 
     /// The event for the Resource of an object. `None` if the family has reported enough events since it was last idle.
     pub fn note(&mut self, address: &Address, mut note: Note) -> Option<(Arc<Instance>, Note)> {
-        let followed = self.tracked.get_mut(&address.name)?;
+        let followed = self.tracked.get_mut(address.name())?;
         if address.key != InstanceKey::None {
             if followed.reported >= MAX_REPORTED {
                 *followed.unreported.entry((note.reason, note.action)).or_default() += 1;
@@ -136,7 +136,7 @@ impl TrackedResource {
 }
 
 fn extent(config: &Config, shared: &Instance) -> InstanceCount {
-    let Some(family) = config.families.get(&shared.address.name) else { return InstanceCount::Known(1) };
+    let Some(family) = config.families.get(&shared.address.stem) else { return InstanceCount::Known(1) };
     match &family.expansion {
         _ if !shared.is_desired() => InstanceCount::Known(0),
         Expansion::Known(InstanceKeys::Disabled) => InstanceCount::Disabled,

@@ -496,7 +496,7 @@ fn handled(resource: Resource<'_>, suspended: bool) -> Option<String> {
 
 /// The names, sorted and without duplicates.
 fn names<'a>(addresses: impl Iterator<Item = &'a Address> + 'a) -> Vec<String> {
-    let mut names: Vec<String> = addresses.map(|address| address.name.to_string()).collect();
+    let mut names: Vec<String> = addresses.map(|address| address.name().to_string()).collect();
     names.sort();
     names.dedup();
     names

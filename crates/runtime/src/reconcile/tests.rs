@@ -281,7 +281,7 @@ fn short(command: &Command) -> String {
         Command::Release { name, .. } => format!(" release {name}"),
         Command::Claim { address, .. } => format!(" claim {address}"),
         Command::Report { about: ReportSubject::Resource(about), note, .. } => {
-            format!(" event {} {}", about.address.name, note.reason)
+            format!(" event {} {}", about.address.name(), note.reason)
         }
         other => format!(" {:.12?}", std::mem::discriminant(other)),
     }

@@ -32,7 +32,7 @@ use tracing::debug;
 
 use crate::execute::{Journal, JournalError, Loss};
 use crate::store::secrets::{RequestError, RetryPolicy, SecretContent, Secrets};
-use model::{Address, InstanceKey, Name, Namespace, Operation, Record, Stored, Uid, Version};
+use model::{Address, InstanceKey, Name, Namespace, Operation, Record, Stem, Stored, Uid, Version};
 use process::lock;
 
 pub use marks::{FINALIZER, MarkOutcome, RECORD_ANNOTATION, ResourceMeta};
@@ -179,7 +179,7 @@ impl ClusterJournal {
     /// # Errors
     /// When the server cannot be reached.
     pub async fn claim(&self, namespace: &Namespace, address: &Address, uid: &Uid) -> Result<(), RequestError> {
-        let (name, policy) = (&address.name, RetryPolicy::SHORT);
+        let (name, policy) = (address.name(), RetryPolicy::SHORT);
         let family = self.family_indexes.of(namespace, name);
         let mut guard = family.lock(self.access(policy)).await;
         let meta = self.marks.read(namespace, name, policy).await?;
@@ -292,9 +292,9 @@ impl ClusterJournal {
     /// Why an instance without a record may have had one.
     async fn loss(&self, record: &Record) -> Result<Option<Loss>, RequestError> {
         let Record { namespace, address, uid, .. } = record;
-        let family = self.family_indexes.of(namespace, &address.name);
+        let family = self.family_indexes.of(namespace, address.name());
         let mut guard = family.lock(self.access(RetryPolicy::SHORT)).await;
-        guard.loss(address, uid, &self.siblings(namespace, &address.name)).await
+        guard.loss(address, uid, &self.siblings(namespace, address.name())).await
     }
 
     async fn revert_create(&self, record: &Record, version: Version) -> Result<(), RequestError> {
@@ -307,9 +307,9 @@ impl ClusterJournal {
     /// loss.
     async fn remove_unproven(&self, record: &Record, version: Version) -> Result<(), RequestError> {
         let Record { namespace, address, uid, .. } = record;
-        let family = self.family_indexes.of(namespace, &address.name);
+        let family = self.family_indexes.of(namespace, address.name());
         let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, false).await;
-        let siblings = self.siblings(namespace, &address.name);
+        let siblings = self.siblings(namespace, address.name());
         guard.remove(address, uid, &siblings).await?;
         drop(guard);
         self.family_indexes.prune(&family, &siblings);
@@ -346,16 +346,16 @@ impl ClusterJournal {
     /// of the index, which comes first: if the marks exist, a missing index was lost and proves nothing.
     async fn attach(&self, record: &Record, check: MarkCheck) -> Result<Attached, RequestError> {
         let Record { namespace, address, uid, .. } = record;
-        let family = self.family_indexes.of(namespace, &address.name);
+        let family = self.family_indexes.of(namespace, address.name());
         let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, true).await;
-        let siblings = self.siblings(namespace, &address.name);
+        let siblings = self.siblings(namespace, address.name());
         let is_complete = guard.add(address, uid, &siblings).await?;
         let is_marked = guard.marked(uid);
         if !is_marked || address.key == InstanceKey::None || check == MarkCheck::Always {
             // Marks in the view may be out of date because this process has just added or removed them; then the server
             // is queried. For a first create, the usual case, the view shows none.
-            let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked() && !is_marked);
-            match self.marks.add(namespace, &address.name, uid, known, RetryPolicy::SHORT).await? {
+            let known = self.view.metadata(namespace, address.name()).filter(|meta| !meta.is_marked() && !is_marked);
+            match self.marks.add(namespace, address.name(), uid, known, RetryPolicy::SHORT).await? {
                 MarkOutcome::AlreadyMarked if !guard.is_in_family(address, &siblings) => {
                     return Ok(Attached::WasMarked);
                 }
@@ -377,8 +377,8 @@ impl ClusterJournal {
         let recorded = self.view.recorded(namespace, name).into_iter();
         let indexed = self.view.indexed(namespace, name).into_iter();
         Siblings {
-            recorded: recorded.map(|key| Address { name: name.clone(), key }).collect(),
-            indexed: indexed.map(|key| Address { name: name.clone(), key }).collect(),
+            recorded: recorded.map(|key| Stem::from(name.clone()).instance(key)).collect(),
+            indexed: indexed.map(|key| Stem::from(name.clone()).instance(key)).collect(),
             annotated: self.view.metadata(namespace, name).is_some_and(|meta| meta.is_annotated()),
         }
     }
@@ -392,9 +392,9 @@ impl ClusterJournal {
         policy: RetryPolicy,
         completes: bool,
     ) -> Result<(), RequestError> {
-        let family = self.family_indexes.of(namespace, &address.name);
+        let family = self.family_indexes.of(namespace, address.name());
         let mut guard = family.lock_to_change(self.access(policy), address, false).await;
-        let siblings = self.siblings(namespace, &address.name);
+        let siblings = self.siblings(namespace, address.name());
         guard.release(address, uid, &siblings, completes).await?;
         drop(guard);
         self.family_indexes.prune(&family, &siblings);
@@ -403,8 +403,8 @@ impl ClusterJournal {
 
     fn is_attached(&self, record: &Record) -> bool {
         let Record { namespace, address, uid, .. } = record;
-        let known = self.view.metadata(namespace, &address.name);
-        let indexed = self.view.indexed(namespace, &address.name);
+        let known = self.view.metadata(namespace, address.name());
+        let indexed = self.view.indexed(namespace, address.name());
         let is_indexed = indexed.contains(&address.key) || (address.key == InstanceKey::None && indexed.is_empty());
         is_indexed && known.is_some_and(|meta| meta.uid == *uid && meta.is_marked())
     }

@@ -197,7 +197,7 @@ impl Secrets {
     /// As `delete`.
     pub async fn delete_unreadable(&self, found: &UnreadableRecord, policy: RetryPolicy) -> Result<(), RequestError> {
         match self.is_index(found, policy).await? {
-            true => self.delete_family(&found.namespace, &found.address.name, found.version, policy).await,
+            true => self.delete_family(&found.namespace, found.address.name(), found.version, policy).await,
             false => self.delete(&found.namespace, &found.address, found.version, policy).await,
         }
     }
@@ -207,7 +207,7 @@ impl Secrets {
     /// # Errors
     /// When the server cannot be reached.
     pub async fn is_index(&self, found: &UnreadableRecord, policy: RetryPolicy) -> Result<bool, RequestError> {
-        let name = shape::family_name(&found.namespace, &found.address.name);
+        let name = shape::family_name(&found.namespace, found.address.name());
         let there = self.get_secret(&name, policy).await?;
         Ok(there.is_some_and(|there| shape::version(&there.metadata).is_ok_and(|version| version == found.version)))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purlin::model::{Address, InstanceKey};
+use purlin::model::{Address, InstanceKey, Stem};
 
 use super::*;
 
@@ -110,7 +110,7 @@ impl DesiredState {
             }
         };
         let moves = before.into_iter().zip(after).filter(|(from, to)| from != to);
-        want.moved = moves.map(|(key, to)| (Address { name: name.into(), key }, to)).collect();
+        want.moved = moves.map(|(key, to)| (Stem::from(name).instance(key), to)).collect();
         if let Some((from, to)) = want.moved.first_mut().filter(|_| dice.chance(20)) {
             match dice.chance(50) {
                 true => *to = InstanceKey::Key("nowhere".into()),
@@ -274,7 +274,7 @@ impl DesiredState {
         let all = self.clone();
         for (name, want) in &mut self.resources {
             for target in want.targets() {
-                let mut own = keys[name].iter().map(|key| Address { name: name.as_str().into(), key: key.clone() });
+                let mut own = keys[name].iter().map(|key| Stem::from(name.as_str()).instance(key.clone()));
                 let is_there = |x: Address| {
                     let key = all.recorded_address(&x, &target).key;
                     matches!(key, InstanceKey::None | InstanceKey::All) || keys[&target].contains(&key)

@@ -95,7 +95,7 @@ impl Reader<'_> {
         let secrets = Secrets::new(client, records, random, Shutdown::default()).for_user();
         let read = match is_family {
             false => self.records_of(&secrets, std::iter::once(address)).await,
-            true => match secrets.get_family(self.namespace, &address.name, PATIENCE).await {
+            true => match secrets.get_family(self.namespace, address.name(), PATIENCE).await {
                 Ok(Some(family)) => self.records_of(&secrets, family.instances.iter().take(MAX_INSTANCES)).await,
                 Ok(None) => Ok(Vec::new()),
                 Err(error) => Err(error),
@@ -139,7 +139,8 @@ impl Reader<'_> {
             let status = published::unpack(plan.status().unwrap_or_default());
             let Ok((status, _)) = provable(&spec, status) else { continue };
             let (changes, _) = published::read(&status);
-            let shown = changes.into_iter().filter(|change| change.address.name == address.name && is_shown(change));
+            let shown =
+                changes.into_iter().filter(|change| change.address.name() == address.name() && is_shown(change));
             diffs.extend(shown.map(|change| Diff { plan: name.clone(), text: text_of(&change) }));
         }
         diffs

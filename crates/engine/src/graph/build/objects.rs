@@ -9,7 +9,7 @@ use super::removal_operation;
 use crate::load::Config;
 use crate::plan::{Plan, PlannedObject, RunningStep};
 use model::{
-    Action, Address, Change, ChangeCause, DeposedKey, InstanceKey, Name, Operation, Recorded, ReplaceOrder, Step,
+    Action, Address, Change, ChangeCause, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Stem, Step,
 };
 
 /// All objects of a plan. The number of an object is its position in address order. Families on which an object depends
@@ -19,7 +19,7 @@ pub struct ObjectTable<'a> {
     names: Vec<&'a Address>,
     numbers: IndexMap<&'a Address, u32>,
     families: Vec<Address>,
-    family_numbers: BTreeMap<&'a Name, u32>,
+    family_numbers: BTreeMap<&'a Stem, u32>,
     /// The input of `ordering`.
     pub objects: Vec<Object>,
     pub steps: Vec<ObjectSteps<'a>>,
@@ -76,11 +76,11 @@ impl<'a> ObjectTable<'a> {
     }
 
     /// Returns the families on which an object, its record or one of its deposed objects depends as a whole.
-    pub fn named_families(&self, at: u32) -> Box<[Name]> {
+    pub fn named_families(&self, at: u32) -> Box<[Stem]> {
         let object = &self.objects[at as usize];
         let deposed = object.deposed.iter().flat_map(|deposed| &deposed.used);
         let named = object.wants.iter().chain(&object.used).chain(deposed);
-        let families = named.filter(|&&to| to as usize >= self.names.len()).map(|&to| self.name(to).name.clone());
+        let families = named.filter(|&&to| to as usize >= self.names.len()).map(|&to| self.name(to).stem.clone());
         families.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
@@ -224,7 +224,7 @@ impl<'a> ObjectTable<'a> {
     fn wanted_number(&mut self, to: &'a Address) -> Option<u32> {
         let single = self.number(to);
         let is_family = !to.is_instance() && !single.is_some_and(|at| self.objects[at as usize].wanted);
-        if is_family { self.family(&to.name).or(single) } else { single }
+        if is_family { self.family(&to.stem).or(single) } else { single }
     }
 
     /// Returns the object or the family of a recorded dependency.
@@ -234,19 +234,19 @@ impl<'a> ObjectTable<'a> {
             return single;
         }
         // The recorded name of a single object does not mean a family of which nothing is recorded.
-        let family = self.family(&to.name).filter(|&at| single.is_none() || !self.objects[at as usize].used.is_empty());
+        let family = self.family(&to.stem).filter(|&at| single.is_none() || !self.objects[at as usize].used.is_empty());
         family.or(single)
     }
 
     /// Returns the number of a family: an object without steps that depends on all its instances. A thousand dependents
     /// of a thousand instances need only two thousand edges. Returns `None` if the family has no instance.
-    fn family(&mut self, name: &'a Name) -> Option<u32> {
-        if let Some(&at) = self.family_numbers.get(name) {
+    fn family(&mut self, stem: &'a Stem) -> Option<u32> {
+        if let Some(&at) = self.family_numbers.get(stem) {
             return Some(at);
         }
-        let start = self.names.partition_point(|address| address.name < *name);
+        let start = self.names.partition_point(|address| address.stem < *stem);
         let instances: Vec<u32> = (start..self.names.len())
-            .take_while(|&at| self.names[at].name == *name)
+            .take_while(|&at| self.names[at].stem == *stem)
             .filter(|&at| self.names[at].key != InstanceKey::None)
             .map(|at| at as u32)
             .collect();
@@ -260,8 +260,8 @@ impl<'a> ObjectTable<'a> {
         self.steps.push(ObjectSteps::default());
         // A cycle must not be broken at the edges of a family.
         self.versions.push(u64::MAX);
-        self.families.push(Address::single(name.clone()));
-        self.family_numbers.insert(name, at);
+        self.families.push(Address::single(stem.clone()));
+        self.family_numbers.insert(stem, at);
         Some(at)
     }
 

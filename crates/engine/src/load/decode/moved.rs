@@ -40,7 +40,7 @@ pub fn moved(name: &str, written: &[api::Moved], annotation: &[Address], problem
         }
         match end {
             // A Resource of this name with an object without a key, which was moved again.
-            Some((key, hops)) if !is_whole || *from.name != *name => {
+            Some((key, hops)) if !is_whole || *from.stem.name != *name => {
                 let to = Some(key.clone()).filter(|key| *key != InstanceKey::None);
                 found.push((*hops, MovedFrom { from, to, place: MovedPlace::Entry(index) }));
             }
@@ -100,7 +100,7 @@ fn ends_of_chains(
             continue;
         }
         let to = entry.to.clone().unwrap_or_default();
-        if *entry.from.name == *name && entry.from.key != to {
+        if *entry.from.stem.name == *name && entry.from.key != to {
             next.insert(&entry.from.key, (to, &entry.at));
         }
     }

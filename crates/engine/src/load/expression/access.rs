@@ -238,7 +238,7 @@ fn instance_of(family: &Address, segment: &Segment) -> Address {
         Segment::Name(key) => InstanceKey::Key(key.clone()),
         Segment::Index(index) => InstanceKey::Index(*index as u64),
     };
-    Address { name: family.name.clone(), key }
+    family.stem.clone().instance(key)
 }
 
 /// Describes the type of a value.

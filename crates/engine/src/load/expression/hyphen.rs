@@ -118,7 +118,7 @@ fn problem(object: &str, source: &str, steps: &[Segment]) -> Problem {
 fn written(steps: &[Segment]) -> String {
     match steps {
         [Segment::Name(root), Segment::Name(name), rest @ ..] if &**root == "data" => {
-            names::path_expression(&Address::data(&name.replace('_', "-")).name, rest)
+            names::path_expression(Address::data(&name.replace('_', "-")).name(), rest)
         }
         [Segment::Name(root), rest @ ..] if !names::is_resource_root(root) || &**root == "resources" => {
             names::append_path(root.to_string(), rest)

@@ -112,7 +112,7 @@ pub fn resolve(
             segments.remove(0);
             let shown = data_source_expression(&target);
             let address = Address::data(&resource_name(&target, interner)?);
-            (Root::Object(Address::single(interner.get(&address.name))), interner.get(&shown))
+            (Root::Object(Address::single(interner.get(address.name()))), interner.get(&shown))
         }
         _ if let Some(variable) = Variable::named(name) => (Root::Variable(variable), interner.get(name)),
         _ if LITERALS.contains(&name) => return Ok(None),

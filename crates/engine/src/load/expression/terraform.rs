@@ -135,14 +135,14 @@ pub(crate) fn instead_of_missing(
     is_type: impl Fn(&str) -> bool,
 ) -> Option<String> {
     if !target.is_data()
-        && let Some(instead) = reserved(&target.name, rest)
+        && let Some(instead) = reserved(target.name(), rest)
     {
         return Some(instead);
     }
     let type_name = target.object_name().replace('-', "_");
     let [Segment::Name(name), attributes @ ..] = rest else { return None };
     let name = name.replace('_', "-");
-    let object = if target.is_data() { Address::data(&name).name.to_string() } else { name };
+    let object = if target.is_data() { Address::data(&name).to_string() } else { name };
     let written = format!("`${{{}}}`", path_expression(&object, attributes));
     let kind = target.kind();
     if exists(&object) && (type_name.contains('_') || is_type(&type_name)) {

@@ -28,7 +28,7 @@ fn marked(json: &serde_json::Value) -> Value {
 impl Scope for Objects {
     fn object(&self, address: &Address) -> Option<Value> {
         let single = address.key == InstanceKey::None;
-        self.0.get(address.name.as_ref()).filter(|_| single).map(marked)
+        self.0.get(&**address.name()).filter(|_| single).map(marked)
     }
 
     fn namespace(&self) -> Value {

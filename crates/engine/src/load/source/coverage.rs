@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::files::{STDIN, SourcePaths};
 use crate::load::Config;
-use model::{Address, Diagnostic, Diagnostics, Name, Reason, Recorded, Severity};
+use model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Severity, Stem};
 
 /// A path that the user gave.
 #[derive(Clone, Debug)]
@@ -104,8 +104,8 @@ impl Coverage {
     }
 
     /// Returns those of the names whose manifest is still in the file of their record.
-    fn standing(&self, recorded: &Recorded, others: &BTreeSet<Address>, names: &BTreeSet<&Name>) -> BTreeSet<Name> {
-        let records = others.iter().filter(|address| names.contains(&address.name));
+    fn standing(&self, recorded: &Recorded, others: &BTreeSet<Address>, names: &BTreeSet<&Stem>) -> BTreeSet<Stem> {
+        let records = others.iter().filter(|address| names.contains(&address.stem));
         let records = records.filter_map(|address| recorded.get(address)).map(|stored| &stored.record);
         let sources: BTreeSet<&str> = records.filter_map(|record| record.source.as_deref()).collect();
         let files = sources.into_iter().filter(|source| *source != STDIN).map(|source| self.paths.file(source));

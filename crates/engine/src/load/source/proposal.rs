@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{ClusterOrigin, Manifest, SourceText, decode_chunks, split_chunks};
 use crate::load::{Instance, ProviderConfig, ServiceAccounts};
 use model::data::StringData;
-use model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Name, Namespace, Path, Reason, Severity, Source};
+use model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Namespace, Path, Reason, Severity, Source, Stem};
 
 /// Proposed manifests.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Proposal {
     /// Problems that belong to no Resource.
     pub diagnostics: Diagnostics,
     /// The positions of the instances by name.
-    names: BTreeMap<Name, usize>,
+    names: BTreeMap<Stem, usize>,
 }
 
 /// What the author of a preview has listed, and the API server has checked.
@@ -91,9 +91,9 @@ impl Proposal {
 
     /// Keeps the first object of each name, with an error.
     fn add_instance(&mut self, instance: Instance) {
-        let known = self.names.insert(instance.address.name.clone(), self.instances.len());
+        let known = self.names.insert(instance.address.stem.clone(), self.instances.len());
         let Some(first) = known else { return self.instances.push(instance) };
-        self.names.insert(instance.address.name.clone(), first);
+        self.names.insert(instance.address.stem.clone(), first);
         let known = &mut self.instances[first];
         let problem = Diagnostic::general(Reason::InvalidManifest, "the name is used more than once");
         let problem = problem.at(Path::of(&["metadata", "name"])).hint("names must be unique in a namespace");

@@ -248,7 +248,7 @@ fn many_documents_are_read_in_parallel_with_their_lines() {
     let loaded = read_strings(&[("a.yaml", &text)]);
     assert_eq!((loaded.config.instances.len(), loaded.config.incomplete.len()), (2000, 0));
     for instance in loaded.config.instances.values() {
-        let n: usize = instance.address.name[1..].parse().unwrap();
+        let n: usize = instance.address.name()[1..].parse().unwrap();
         let lines = (instance.source.as_ref().unwrap().line, instance.problems[0].source.as_ref().unwrap().line);
         assert_eq!(lines, (2 + n * 7, 7 + n * 7));
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{Guarded, Offer, OfferState};
 use crate::plan::{ObjectBlock, Plan};
-use model::{Action, Address, Change, Name, Reason, Recorded, ReplaceOrder};
+use model::{Action, Address, Change, Reason, Recorded, ReplaceOrder, Stem};
 
 /// Why a change waits for another one.
 #[derive(Clone, Copy)]
@@ -55,15 +55,15 @@ impl<'a> Cause<'a> {
 /// The changes of current objects.
 struct Changes<'a> {
     by_address: BTreeMap<&'a Address, &'a Change>,
-    by_name: BTreeMap<&'a Name, Vec<&'a Address>>,
+    by_stem: BTreeMap<&'a Stem, Vec<&'a Address>>,
 }
 
 impl<'a> Changes<'a> {
     fn of(plan: &'a Plan) -> Self {
-        let mut changes = Self { by_address: BTreeMap::new(), by_name: BTreeMap::new() };
+        let mut changes = Self { by_address: BTreeMap::new(), by_stem: BTreeMap::new() };
         for change in plan.current_changes() {
             changes.by_address.insert(&change.address, change);
-            changes.by_name.entry(&change.address.name).or_default().push(&change.address);
+            changes.by_stem.entry(&change.address.stem).or_default().push(&change.address);
         }
         changes
     }
@@ -72,7 +72,7 @@ impl<'a> Changes<'a> {
     fn targets(&self, used: &Address) -> Vec<&'a Address> {
         match self.by_address.get_key_value(used) {
             Some((address, _)) => vec![*address],
-            None => self.by_name.get(&used.name).cloned().unwrap_or_default(),
+            None => self.by_stem.get(&used.stem).cloned().unwrap_or_default(),
         }
     }
 

@@ -73,7 +73,7 @@ impl<'a> Sources<'a> {
     /// What the configuration of an object and the keys of its family read: objects, and whole families.
     fn read_by(&self, instance: &'a Instance, gives: impl Fn(&Reference) -> bool) -> BTreeSet<&'a Address> {
         let of_config = instance.references.iter().filter(|reference| is_of_config(reference) && gives(reference));
-        let family = self.config.families.get(&instance.address.name);
+        let family = self.config.families.get(&instance.address.stem);
         let of_keys = family.into_iter().flat_map(|family| family.repetition().references.iter());
         of_config.chain(of_keys).map(|reference| &reference.target).collect()
     }
@@ -82,7 +82,7 @@ impl<'a> Sources<'a> {
     fn read_of(&self, address: &'a Address) -> BTreeSet<&'a Address> {
         match self.config.instances.get(address) {
             Some(instance) => self.read_by(instance, |_| true),
-            None => self.config.instance_addresses(&address.name).collect(),
+            None => self.config.instance_addresses(&address.stem).collect(),
         }
     }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::load::{Instance, Reference, Template};
 use crate::plan::{Plan, PlannedObject, PreparedStep};
 use model::kube_names::generated_suffix;
-use model::{ApprovalKind, Name, Path, ReadResult, RecordedObject, ReplaceOrder, Stored, Version};
+use model::{ApprovalKind, Name, Path, ReadResult, RecordedObject, ReplaceOrder, Stem, Stored, Version};
 
 fn change(action: Action, before: Option<Value>, after: Option<Value>) -> Change {
     Change { before, after, ..Change::plain(Address::single("a"), "thing", action) }
@@ -352,8 +352,7 @@ fn what_gives_an_unknown_value_is_found_in_bounded_time_and_depth() {
     reader.references = whole.collect();
     let mut users = Vec::new();
     for number in 0..5_000 {
-        let [web, user] =
-            ["web", "user"].map(|name| Address { name: name.into(), key: model::InstanceKey::Index(number) });
+        let [web, user] = ["web", "user"].map(|name| Stem::from(name).instance(model::InstanceKey::Index(number)));
         instances.insert(web.clone(), Arc::new(Instance::plain(web, "thing")));
         instances.insert(user.clone(), Arc::new(Instance { address: user.clone(), ..reader.clone() }));
         users.push(user);
@@ -491,7 +490,7 @@ fn what_depends_on_a_replacement_that_cannot_begin_waits_too() {
 
 #[test]
 fn what_depends_on_a_family_waits_for_each_of_its_instances() {
-    let instance = Address { name: "a".into(), key: model::InstanceKey::Index(0) };
+    let instance = Stem::from("a").instance(model::InstanceKey::Index(0));
     let changes = [instance, Address::single("b")].map(|address| Change::plain(address, "thing", Action::Update));
     let plan = dependent_plan(changes.clone(), &[("b", &Address::family("a"))]);
     let waiting = Digester::new(b"s", &plan, &Config::default(), &Value::Null).change(&changes[0]).0;

@@ -40,9 +40,9 @@ pub fn mark(input: &PlanInput<'_>, objects: &mut BTreeMap<Address, Box<PlannedOb
                 }
                 // The segments start with the key, so the expression counts as one that reads the whole object.
                 _ => {
-                    let first = Address { name: reference.target.name.clone(), key: InstanceKey::None };
+                    let first = reference.target.stem.clone().instance(InstanceKey::None);
                     let family =
-                        candidates.range_mut(first..).take_while(|(address, _)| address.name == reference.target.name);
+                        candidates.range_mut(first..).take_while(|(address, _)| address.stem == reference.target.stem);
                     family.for_each(|(_, change)| change.silent = false);
                 }
             }

@@ -393,7 +393,7 @@ fn keep(input: &PlanInput<'_>, id: Id, claimant: &Address) -> Block {
 fn moving(from: &Address, to: &Address) -> String {
     let annotation = api::MOVED_FROM;
     match from.key == to.key {
-        true => format!("add the annotation `{annotation}: {}` to `{}`", from.name, to.name),
+        true => format!("add the annotation `{annotation}: {}` to `{}`", from.stem, to.stem),
         false => format!("move `{from}` to `{to}` instead of renaming it"),
     }
 }

@@ -220,7 +220,7 @@ impl Search<'_, '_> {
     fn living_users(&self, id: Id, first: Id) -> Vec<Id> {
         let input = self.input;
         let junction =
-            input.junction(&input.address(id).name).filter(|junction| input.members(*junction).contains(&id));
+            input.junction(&input.address(id).stem).filter(|junction| input.members(*junction).contains(&id));
         let mut users: Vec<Id> = std::iter::once(id)
             .chain(junction)
             .flat_map(|target| input.dependents.of(target))
@@ -244,7 +244,7 @@ impl Search<'_, '_> {
         if input.options.destroy_orphans || !node.instance.is_some_and(|instance| instance.deleting) {
             return remove;
         }
-        let name = &node.address.name;
+        let name = &node.address.stem;
         format!("{remove}; or, to keep `{name}`, run `purlin state release {name}` and apply its manifest again")
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{ObjectBlock, Search, is_desired};
 use crate::load::MovedFrom;
 use model::suggest::is_similar;
-use model::{Address, Diagnostic, Name, Reason, Recorded, in_family};
+use model::{Address, Diagnostic, Reason, Recorded, Stem, in_stem};
 
 impl Search<'_> {
     /// Checks former addresses without a record. This is normal when a manifest is applied for the first time, unless an
@@ -18,11 +18,11 @@ impl Search<'_> {
         let mut doubts: Vec<(Address, String)> = Vec::new();
         let to_destroy = self.to_destroy();
         let former = self.recorded.values().flat_map(|stored| &stored.record.moved_from);
-        let known = KnownNames { recorded: self.recorded, came: former.map(|old| &old.name).collect() };
+        let known = KnownNames { recorded: self.recorded, came: former.map(|old| &old.stem).collect() };
         // All instances of a family have the same name and former names.
         let mut nearest = Nearest::new();
         for address in &self.without_record {
-            let (Some(instance), Some(entries)) = (self.config.instances.get(address), self.said.get(&address.name))
+            let (Some(instance), Some(entries)) = (self.config.instances.get(address), self.said.get(&address.stem))
             else {
                 continue;
             };
@@ -34,18 +34,18 @@ impl Search<'_> {
                 doubts.extend(doubt_key(address, named, near, &entries.fix(named)));
                 continue;
             }
-            let named: Vec<&Address> = named.into_iter().filter(|named| named.name != address.name).collect();
-            if named.is_empty() || named.iter().any(|named| known.contains(&named.name)) {
+            let named: Vec<&Address> = named.into_iter().filter(|named| named.stem != address.stem).collect();
+            if named.is_empty() || named.iter().any(|named| known.contains(&named.stem)) {
                 continue;
             }
             // If the family has its objects already, an entry for all of it has nothing to do with a new key.
-            let is_joined = known.contains(&address.name) && entries.of(&address.key).all(MovedFrom::is_whole);
+            let is_joined = known.contains(&address.stem) && entries.of(&address.key).all(MovedFrom::is_whole);
             let mut meant = None;
             for named in named.iter().copied() {
-                let near = nearest.entry((&address.name, &named.name)).or_insert_with(|| {
+                let near = nearest.entry((&address.stem, &named.stem)).or_insert_with(|| {
                     // A removed key of the Resource itself is not meant.
-                    let others = to_destroy.iter().filter(|(name, _)| ***name != address.name);
-                    let near: Vec<_> = others.filter(|(name, _)| is_similar(&named.name, name)).collect();
+                    let others = to_destroy.iter().filter(|(name, _)| ***name != address.stem);
+                    let near: Vec<_> = others.filter(|(name, _)| is_similar(named.stem.text(), name.text())).collect();
                     for from in near.iter().flat_map(|(_, objects)| *objects) {
                         doubts.push(((*from).clone(), kept(address, named, &entries.fix(named))));
                     }
@@ -68,21 +68,21 @@ impl Search<'_> {
 }
 
 /// The objects of one type that are about to be destroyed, by name.
-type Leaving<'a> = BTreeMap<&'a Name, Vec<&'a Address>>;
+type Leaving<'a> = BTreeMap<&'a Stem, Vec<&'a Address>>;
 
 /// The name that one of a Resource may mean, by the name of the Resource and the one that it names.
-type Nearest<'a> = BTreeMap<(&'a Name, &'a Name), Option<&'a Name>>;
+type Nearest<'a> = BTreeMap<(&'a Stem, &'a Stem), Option<&'a Stem>>;
 
 /// The names that are not misspelled: those of objects, and those that objects came from.
 struct KnownNames<'a> {
     recorded: &'a Recorded,
     /// The names that objects came from.
-    came: BTreeSet<&'a Name>,
+    came: BTreeSet<&'a Stem>,
 }
 
 impl KnownNames<'_> {
-    fn contains(&self, name: &Name) -> bool {
-        self.came.contains(name) || in_family(self.recorded, name).any(|(_, stored)| stored.record.has_objects())
+    fn contains(&self, name: &Stem) -> bool {
+        self.came.contains(name) || in_stem(self.recorded, name).any(|(_, stored)| stored.record.has_objects())
     }
 
     /// The objects of which one may be meant: of the family that is named, or of the Resource itself, by a misspelled name.
@@ -92,16 +92,17 @@ impl KnownNames<'_> {
         from: &Address,
         to_destroy: &'b Leaving<'a>,
     ) -> Option<&'b Vec<&'a Address>> {
-        if let Some(near) = to_destroy.get(&from.name)
+        if let Some(near) = to_destroy.get(&from.stem)
             && from.is_instance()
             && !near.contains(&from)
         {
             // The named instance does not exist.
             return Some(near);
         }
-        let near = to_destroy.get(&address.name)?;
-        let is_meant = is_similar(&from.name, &address.name) || near.iter().any(|near| near.key == from.key);
-        (from.name != address.name && is_meant && !self.contains(&from.name)).then_some(near)
+        let near = to_destroy.get(&address.stem)?;
+        let is_meant =
+            is_similar(from.stem.text(), address.stem.text()) || near.iter().any(|near| near.key == from.key);
+        (from.stem != address.stem && is_meant && !self.contains(&from.stem)).then_some(near)
     }
 }
 
@@ -144,7 +145,7 @@ impl<'a> Search<'a> {
             let stays = is_desired(self.config, address) || self.found.blocked.contains_key(address);
             if stored.record.has_objects() && !stays {
                 let of_type = leaving.entry(&*stored.record.type_name).or_default();
-                of_type.entry(&address.name).or_default().push(address);
+                of_type.entry(&address.stem).or_default().push(address);
             }
         }
         leaving

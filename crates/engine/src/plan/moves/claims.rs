@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Conversion, Move, Search, is_desired};
 use crate::load::{Expansion, Family, Instance};
-use model::{Address, InstanceKey, Reason, Uid, in_family};
+use model::{Address, InstanceKey, Reason, Uid, in_stem};
 
 /// The claim of an instance to the object of another address. A claim counts even while it cannot be fulfilled.
 /// Otherwise another instance would get the object, and this one would create a new object later.
@@ -80,7 +80,7 @@ impl Search<'_> {
 
     /// The field that makes a claim.
     fn field_of(&self, claim: &Claim, from: &Address) -> Option<String> {
-        self.said.get(&claim.to.name).map(|entries| entries.field(from))
+        self.said.get(&claim.to.stem).map(|entries| entries.field(from))
     }
 
     /// Blocks the objects that a family claims while its instances are not known.
@@ -91,8 +91,8 @@ impl Search<'_> {
         }
         let (recorded, to) = (self.recorded, &shared.address);
         for entry in shared.moved_from.iter() {
-            let is_open = self.said.get(&to.name).is_none_or(|entries| !entries.is_fulfilled(entry));
-            for (address, _) in in_family(recorded, &entry.from.name) {
+            let is_open = self.said.get(&to.stem).is_none_or(|entries| !entries.is_fulfilled(entry));
+            for (address, _) in in_stem(recorded, &entry.from.stem) {
                 if entry.from.key != InstanceKey::None && *address != entry.from {
                     continue;
                 }
@@ -104,7 +104,7 @@ impl Search<'_> {
                     if is_open {
                         self.claim(address, Claim::waiting(shared));
                     }
-                } else if is_open && address.name != to.name {
+                } else if is_open && address.stem != to.stem {
                     self.keep_configured(address, format!("`{to}`, whose instances are not known yet, claims it"));
                 }
             }
@@ -115,7 +115,7 @@ impl Search<'_> {
     pub fn block_all_named(&mut self, instance: &Instance) {
         let (recorded, address) = (self.recorded, &instance.address);
         for entry in instance.moved_from.iter() {
-            for (from, _) in in_family(recorded, &entry.from.name) {
+            for (from, _) in in_stem(recorded, &entry.from.stem) {
                 if is_desired(self.config, from) {
                     self.keep_configured(from, format!("`{address}`, whose former addresses are invalid, claims it"));
                     continue;

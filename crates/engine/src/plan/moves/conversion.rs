@@ -19,7 +19,7 @@ impl Search<'_> {
             Some(Ok(after)) => Some(Arc::new(Conversion { before: Arc::clone(record), after: Arc::clone(after) })),
             Some(Err(refusal)) => {
                 let why = format!("`{address}` claims `{from}`, which has the type `{}`", record.type_name);
-                let fix = self.said.get(&address.name).map(|entries| entries.fix(from)).unwrap_or_default();
+                let fix = self.said.get(&address.stem).map(|entries| entries.fix(from)).unwrap_or_default();
                 if from != address && !is_desired(self.config, from) {
                     let kept = format!("{why}; the object is kept until this is resolved (hint: {fix})");
                     self.block(from, Reason::MoveBlocked, kept);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::is_desired;
 use crate::load::{Config, Instance, MovedFrom};
-use model::{Address, InstanceKey, Name, Record, Recorded, in_family};
+use model::{Address, InstanceKey, Record, Recorded, Stem, in_stem};
 
 /// The former addresses of the objects of one Resource.
 pub struct Entries<'a> {
@@ -28,9 +28,9 @@ struct Arrival<'a> {
 }
 
 /// The entries of all Resources that have any, by name.
-pub fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Name, Entries<'a>> {
+pub fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Stem, Entries<'a>> {
     let named = config.resources().filter(|resource| !resource.moved_from.is_empty());
-    named.map(|resource| (&resource.address.name, Entries::new(resource, config, recorded))).collect()
+    named.map(|resource| (&resource.address.stem, Entries::new(resource, config, recorded))).collect()
 }
 
 impl<'a> Entries<'a> {
@@ -46,14 +46,14 @@ impl<'a> Entries<'a> {
             of_key.entry(key).or_default().push(entry);
             exact.insert(&entry.from);
             // An object that came from there, and whose address is no longer configured, is to go back.
-            let to = Address { name: resource.address.name.clone(), key: key.clone() };
+            let to = resource.address.stem.clone().instance(key.clone());
             let came = recorded.get(&entry.from).is_some_and(|stored| stored.record.moved_from.contains(&to));
             if came && is_desired(config, &entry.from) {
                 returned.insert(&entry.from);
             }
         }
         let mut came: BTreeMap<&Address, Vec<Arrival<'_>>> = BTreeMap::new();
-        for (address, stored) in in_family(recorded, &resource.address.name) {
+        for (address, stored) in in_stem(recorded, &resource.address.stem) {
             for from in &stored.record.moved_from {
                 let arrival = Arrival { record: &stored.record, is_desired: is_desired(config, address) };
                 came.entry(from).or_default().push(arrival);
@@ -74,7 +74,7 @@ impl<'a> Entries<'a> {
     /// Whether an instance has its object because of an entry, if the object came from `old`.
     pub fn names(&self, key: &InstanceKey, old: &Address) -> bool {
         self.of(key).any(|entry| match entry.is_whole() {
-            true => entry.from.name == old.name && old.name != self.resource.address.name,
+            true => entry.from.stem == old.stem && old.stem != self.resource.address.stem,
             false => entry.from == *old,
         })
     }
@@ -83,7 +83,7 @@ impl<'a> Entries<'a> {
     /// One that went elsewhere by an earlier entry, and is not wanted there any more, fulfils none.
     pub fn is_fulfilled(&self, entry: &MovedFrom) -> bool {
         if entry.is_whole() {
-            return self.came.keys().any(|old| old.name == entry.from.name && !self.names_instance(old));
+            return self.came.keys().any(|old| old.stem == entry.from.stem && !self.names_instance(old));
         }
         let arrived = self.came.get(&entry.from).into_iter().flatten();
         let mut arrived = arrived.filter(|arrival| match &entry.to {
@@ -106,7 +106,7 @@ impl<'a> Entries<'a> {
     /// The field that names an address, in words.
     pub fn field(&self, from: &Address) -> String {
         let exact = self.all().find(|entry| entry.from == *from);
-        let entry = exact.or_else(|| self.all().find(|entry| entry.from.name == from.name));
+        let entry = exact.or_else(|| self.all().find(|entry| entry.from.stem == from.stem));
         entry.map(MovedFrom::field).unwrap_or_default()
     }
 }
@@ -116,6 +116,6 @@ impl Arrival<'_> {
     fn has_been_at(&self, left: &Address, key: &InstanceKey) -> bool {
         let since = self.record.moved_from.iter().skip_while(|former| *former != left).skip(1);
         let mut places = since.chain([&self.record.address]);
-        places.any(|place| place.name == self.record.address.name && place.key == *key)
+        places.any(|place| place.stem == self.record.address.stem && place.key == *key)
     }
 }

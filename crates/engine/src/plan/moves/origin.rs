@@ -8,13 +8,13 @@ use super::records::objects;
 use super::{Search, is_desired, running_user, waits_for_operation};
 use crate::load::decode::concerns_moves;
 use crate::load::{Config, Instance, MovedFrom};
-use model::{Address, InstanceKey, Name, Reason, Recorded, RecordedObject};
+use model::{Address, InstanceKey, Reason, Recorded, RecordedObject, Stem};
 
 /// The addresses of other Resources that instances without an object claim.
 pub fn claimed_addresses(
     config: &Config,
     recorded: &Recorded,
-    said: &BTreeMap<&Name, Entries<'_>>,
+    said: &BTreeMap<&Stem, Entries<'_>>,
 ) -> BTreeSet<Address> {
     let mut claimed = BTreeSet::new();
     for (name, entries) in said {
@@ -23,7 +23,7 @@ pub fn claimed_addresses(
             if has_object || has_come(recorded, entries, address) {
                 continue;
             }
-            let others = entries.of(&address.key).filter(|entry| entry.from.name != address.name);
+            let others = entries.of(&address.key).filter(|entry| entry.from.stem != address.stem);
             claimed.extend(others.map(|entry| exact(entry, address)));
         }
     }
@@ -40,7 +40,7 @@ fn has_come(recorded: &Recorded, entries: &Entries<'_>, address: &Address) -> bo
 /// The former address of an instance: that of the entry, with the key of the instance if the entry names a whole family.
 fn exact(entry: &MovedFrom, address: &Address) -> Address {
     let key = if entry.is_whole() { &address.key } else { &entry.from.key };
-    Address { name: entry.from.name.clone(), key: key.clone() }
+    entry.from.stem.clone().instance(key.clone())
 }
 
 impl<'a> Search<'a> {
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
     ) -> Vec<(Address, bool)> {
         // As with a `moved` block, a claim overrides the implied moves. A claim that was already fulfilled does not: a
         // record under the Resource's own name takes precedence then.
-        let entries = self.said.get(&address.name);
+        let entries = self.said.get(&address.stem);
         let is_said = claims.iter().any(|(entry, from)| {
             let is_open = entries.is_some_and(|entries| !entries.is_fulfilled(entry));
             is_open && self.record(from).is_some()
@@ -106,7 +106,7 @@ impl<'a> Search<'a> {
         // The keys of a Resource with errors are not known.
         let implied = match is_said || instance.has_errors() {
             true => Vec::new(),
-            false => self.other_keys(&address.name, address),
+            false => self.other_keys(&address.stem, address),
         };
         let implied = implied.into_iter().filter(|from| entries.is_none_or(|entries| !entries.exact.contains(from)));
         implied.map(|from| (from, false)).chain(claims.iter().map(|(_, from)| (from.clone(), true))).collect()
@@ -178,7 +178,7 @@ impl<'a> Search<'a> {
     /// object came is free again. An instance whose object has come gets no other one, but what its other entries name is
     /// kept.
     pub fn named(&self, address: &Address) -> Vec<(&'a MovedFrom, Address)> {
-        let Some(entries) = self.said.get(&address.name) else { return Vec::new() };
+        let Some(entries) = self.said.get(&address.stem) else { return Vec::new() };
         let has_come = self.has_come(address);
         let came = self.recorded.get(address).map_or(&[][..], |stored| &stored.record.moved_from);
         let mut named: Vec<(&MovedFrom, Address)> = Vec::new();
@@ -194,14 +194,14 @@ impl<'a> Search<'a> {
     }
 
     fn has_come(&self, address: &Address) -> bool {
-        self.said.get(&address.name).is_some_and(|entries| has_come(self.recorded, entries, address))
+        self.said.get(&address.stem).is_some_and(|entries| has_come(self.recorded, entries, address))
     }
 
     /// The addresses from which an entry gives an instance its object, best first.
     fn places(&self, entry: &MovedFrom, address: &Address) -> Vec<Address> {
         if entry.is_whole() {
-            let said = &self.said[&address.name].exact;
-            let places = std::iter::once(exact(entry, address)).chain(self.other_keys(&entry.from.name, address));
+            let said = &self.said[&address.stem].exact;
+            let places = std::iter::once(exact(entry, address)).chain(self.other_keys(&entry.from.stem, address));
             places.filter(|place| !said.contains(place)).collect()
         } else if entry.to.is_some() || address.key == InstanceKey::None || self.is_only_instance(address) {
             vec![entry.from.clone()]
@@ -211,7 +211,7 @@ impl<'a> Search<'a> {
     }
 
     /// The addresses in `name` from which an instance may be moved because a key was added or removed.
-    fn other_keys(&self, name: &Name, address: &Address) -> Vec<Address> {
+    fn other_keys(&self, name: &Stem, address: &Address) -> Vec<Address> {
         match &address.key {
             InstanceKey::Index(0) => vec![Address::single(name.clone())],
             InstanceKey::Key(_) if self.is_only_instance(address) => vec![Address::single(name.clone())],
@@ -221,7 +221,7 @@ impl<'a> Search<'a> {
     }
 
     /// The only instance of a name, or its first one, from which an instance without a key may be moved.
-    fn single_key(&self, name: &Name) -> Option<Address> {
+    fn single_key(&self, name: &Stem) -> Option<Address> {
         let whole = Address::single(name.clone());
         let mut keyed: Vec<&Address> = self.instances_with_object(&whole).into_iter().collect();
         // Prefer records with a current object to those with only deposed objects.
@@ -241,7 +241,7 @@ impl<'a> Search<'a> {
         if keyed.iter().any(|address| !self.claimed_by_others.contains(*address)) {
             keyed.retain(|address| !self.claimed_by_others.contains(*address));
         }
-        let first = Address { name: name.clone(), key: InstanceKey::Index(0) };
+        let first = name.clone().instance(InstanceKey::Index(0));
         match keyed[..] {
             [only] => Some(only.clone()),
             _ => keyed.contains(&&first).then_some(first),
@@ -254,9 +254,9 @@ impl<'a> Search<'a> {
         let indexed = self.options.indexed.range(whole.clone()..);
         let running = self.running.range::<&Address, _>(whole..).copied();
         recorded
-            .take_while(|address| address.name == whole.name)
-            .chain(indexed.take_while(|address| address.name == whole.name))
-            .chain(running.take_while(|address| address.name == whole.name))
+            .take_while(|address| address.stem == whole.stem)
+            .chain(indexed.take_while(|address| address.stem == whole.stem))
+            .chain(running.take_while(|address| address.stem == whole.stem))
             .filter(|address| address.is_instance())
             // A record without objects is not moved.
             .filter(|address| self.record(address).is_some() || self.is_lost(address) || self.is_running(address))
@@ -265,7 +265,7 @@ impl<'a> Search<'a> {
 
     /// Whether it is the only configured instance of its Resource.
     pub fn is_only_instance(&self, address: &Address) -> bool {
-        self.config.instance_addresses(&address.name).nth(1).is_none()
+        self.config.instance_addresses(&address.stem).nth(1).is_none()
     }
 
     /// An open operation on the record, or on a record that depends on it now or after the operation, or that changes with
@@ -293,5 +293,5 @@ fn depends_on(object: &RecordedObject, address: &Address) -> bool {
     object
         .dependencies
         .iter()
-        .any(|dependency| dependency == address || (dependency.name == address.name && !dependency.is_instance()))
+        .any(|dependency| dependency == address || (dependency.stem == address.stem && !dependency.is_instance()))
 }

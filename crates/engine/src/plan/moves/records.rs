@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Move;
-use model::{Address, InstanceKey, Name, Record, Recorded, RecordedObject, Stored, in_family};
+use model::{Address, InstanceKey, Record, Recorded, RecordedObject, Stem, Stored, in_stem};
 
 pub fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
     record.current.iter().chain(record.deposed.values())
 }
 
-/// Whether an object of the record references one of these names, so that moves from or to them can change the record.
-pub fn references_any(record: &Record, names: &BTreeSet<&Name>) -> bool {
-    objects(record).flat_map(|object| object.dependencies.iter()).any(|address| names.contains(&address.name))
+/// Whether an object of the record references one of these, so that moves from or to them can change the record.
+pub fn references_any(record: &Record, stems: &BTreeSet<&Stem>) -> bool {
+    objects(record).flat_map(|object| object.dependencies.iter()).any(|address| stems.contains(&address.stem))
 }
 
 /// The interrupted moves, as old and new address, by both of them. Until such a move is finished, two records can name its
@@ -80,9 +80,9 @@ pub struct Redirections<'a> {
     /// The targets of the other moves.
     to: BTreeSet<&'a Address>,
     /// Names that instances leave or join.
-    changing: BTreeSet<&'a Name>,
+    changing: BTreeSet<&'a Stem>,
     /// Names that instances of other names join.
-    joined: BTreeSet<&'a Name>,
+    joined: BTreeSet<&'a Stem>,
     /// A cache, because many records have the same dependencies.
     known: BTreeMap<Address, Option<Vec<Address>>>,
 }
@@ -113,12 +113,12 @@ impl<'a> Redirections<'a> {
             redirections.from.insert(from, to);
             redirections.to.insert(to);
             if from.is_instance() {
-                redirections.changing.insert(&from.name);
+                redirections.changing.insert(&from.stem);
             }
-            let is_member = from.name == to.name && from.is_instance();
+            let is_member = from.stem == to.stem && from.is_instance();
             if to.is_instance() && !is_member {
-                redirections.joined.insert(&to.name);
-                redirections.changing.insert(&to.name);
+                redirections.joined.insert(&to.stem);
+                redirections.changing.insert(&to.stem);
             }
         }
         redirections
@@ -155,7 +155,7 @@ impl<'a> Redirections<'a> {
             return Some(vec![reverted.from.clone()]);
         }
         if self.to.contains(dependency)
-            && !in_family(self.recorded, &dependency.name)
+            && !in_stem(self.recorded, &dependency.stem)
                 .any(|(_, stored)| stored.record.has_objects() || stored.record.intent.is_some())
         {
             // The dependency had no object before, so it is unrelated to the object moved there.
@@ -169,11 +169,11 @@ impl<'a> Redirections<'a> {
         if !is_bare && dependency.key != InstanceKey::All {
             return None;
         }
-        if !self.changing.contains(&dependency.name) {
+        if !self.changing.contains(&dependency.stem) {
             return None;
         }
         let mut places: BTreeSet<Address> = BTreeSet::new();
-        for (address, _) in in_family(self.recorded, &dependency.name) {
+        for (address, _) in in_stem(self.recorded, &dependency.stem) {
             if let Some(to) = self.from.get(address) {
                 places.insert(Address::clone(to));
             } else if address.is_instance() && !self.to.contains(address) {
@@ -181,14 +181,14 @@ impl<'a> Redirections<'a> {
                 places.insert(address.clone());
             }
         }
-        let Some(first) = places.first().filter(|_| !self.joined.contains(&dependency.name)) else {
+        let Some(first) = places.first().filter(|_| !self.joined.contains(&dependency.stem)) else {
             return Some(places.into_iter().collect());
         };
-        let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
+        let together = places.iter().all(|place| place.is_instance() && place.stem == first.stem);
         let alone = together
-            && !in_family(self.recorded, &first.name)
+            && !in_stem(self.recorded, &first.stem)
                 .any(|(address, _)| address.is_instance() && !places.contains(address));
-        Some(if alone { vec![Address::family(first.name.clone())] } else { places.into_iter().collect() })
+        Some(if alone { vec![Address::family(first.stem.clone())] } else { places.into_iter().collect() })
     }
 }
 

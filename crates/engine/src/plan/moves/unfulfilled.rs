@@ -7,7 +7,7 @@ use super::entries::Entries;
 use super::{Mode, Search, is_desired};
 use crate::load::{Expansion, Instance, MovedFrom};
 use crate::plan::ObjectBlock;
-use model::{Address, Diagnostic, InstanceKey, Reason, Record, in_family};
+use model::{Address, Diagnostic, InstanceKey, Reason, Record, in_stem};
 
 impl Search<'_> {
     /// Blocks an instance that names several existing objects, and these objects: a wrong guess would destroy one.
@@ -63,11 +63,11 @@ impl Search<'_> {
 
     /// Why no instance can get the object of an entry. `None` if one can.
     fn misses_target(&self, resource: &Instance, entry: &MovedFrom) -> Option<String> {
-        let name = &resource.address.name;
+        let name = &resource.address.stem;
         let first = self.config.instance_addresses(name).next();
         let (field, from) = (entry.field(), &entry.from);
         let is_repeated = resource.repetition.as_ref().is_some_and(|repetition| repetition.repeat.is_some());
-        let is_self = from.name == *name && !is_repeated;
+        let is_self = from.stem == *name && !is_repeated;
         // The object of the name itself is that of its own Resource, if there is one.
         let is_taken = self.record(from).is_none() || is_desired(self.config, from);
         let is_name = from.key == InstanceKey::None && is_taken && !is_self;
@@ -75,7 +75,7 @@ impl Search<'_> {
             let what = format!("{field} names `{from}`, which has several instances");
             return Some(format!("{what} (hint: name one of them, such as `{}`)", self.instances_of(from)[0]));
         }
-        let to = entry.to.as_ref().map(|key| Address { name: name.clone(), key: key.clone() });
+        let to = entry.to.as_ref().map(|key| name.clone().instance(key.clone()));
         match to {
             Some(to) if !self.config.instances.contains_key(&to) => {
                 let key = &to.key;
@@ -97,7 +97,7 @@ impl Search<'_> {
 
     /// The instances without a configuration that have objects under a name.
     fn instances_of(&self, from: &Address) -> Vec<Address> {
-        in_family(self.recorded, &from.name)
+        in_stem(self.recorded, &from.stem)
             .map(|(address, _)| address)
             .filter(|address| address.is_instance() && self.leaves(address))
             .cloned()
@@ -122,7 +122,7 @@ impl Search<'_> {
         let mut is_kept = false;
         for from in objects {
             if is_desired(self.config, &from) {
-                is_kept |= from.name != resource.address.name;
+                is_kept |= from.stem != resource.address.stem;
                 self.keep_configured(&from, why.clone());
             } else {
                 is_kept = true;
@@ -135,7 +135,7 @@ impl Search<'_> {
     /// The addresses that a Resource claims for certain instances, each with whether that instance has no object yet, or is
     /// said in the entry.
     fn named_by(&self, resource: &Instance) -> BTreeMap<Address, bool> {
-        let name = &resource.address.name;
+        let name = &resource.address.stem;
         let mut named: BTreeMap<Address, bool> = BTreeMap::new();
         for address in self.config.instance_addresses(name) {
             let is_free = self.record(address).is_none();
@@ -151,7 +151,7 @@ impl Search<'_> {
     fn newcomers(&self, resource: &Instance) -> Vec<Address> {
         let claimants: BTreeSet<&Address> = self.claims.values().flatten().map(|claim| &claim.to).collect();
         self.config
-            .instance_addresses(&resource.address.name)
+            .instance_addresses(&resource.address.stem)
             .filter(|address| self.record(address).is_none() && !self.is_running(address))
             .filter(|address| !claimants.contains(address) && !self.found.blocked.contains_key(*address))
             .cloned()
@@ -168,18 +168,18 @@ impl Search<'_> {
         named: &BTreeMap<Address, bool>,
         newcomers: &[Address],
     ) -> Option<String> {
-        let (name, old) = (&resource.address.name, &entry.from.name);
+        let (name, old) = (&resource.address.stem, &entry.from.stem);
         if name != old && is_desired(self.config, &entry.from) && self.record(&entry.from).is_some() {
             self.keep_configured(&entry.from, claimed_by(resource, &entry.field()));
         }
         // The instances of its own name are configured, or their keys were removed.
-        let leaving = in_family(self.recorded, old)
+        let leaving = in_stem(self.recorded, old)
             .map(|(address, _)| address)
             .filter(|address| (name != old || **address == entry.from) && self.leaves(address));
         let (matched, mut rest): (Vec<&Address>, Vec<&Address>) =
             leaving.partition(|from| named.get(*from) == Some(&true));
         let is_applied =
-            matched.iter().any(|from| self.explicit_claims(from).any(|claim| claim.possible && claim.to.name == *name));
+            matched.iter().any(|from| self.explicit_claims(from).any(|claim| claim.possible && claim.to.stem == *name));
         // `keep_claimed` keeps what an instance with another object names.
         rest.retain(|from| !named.contains_key(*from) && self.explicit_claims(from).next().is_none());
         // The name is also that of one object, which is meant itself.
@@ -209,7 +209,7 @@ impl Search<'_> {
         }
         for from in matched {
             let Some(claims) = self.claims.get_mut(from) else { continue };
-            for claim in claims.iter_mut().filter(|claim| claim.explicit && claim.to.name == *name) {
+            for claim in claims.iter_mut().filter(|claim| claim.explicit && claim.to.stem == *name) {
                 claim.possible = false;
                 let held = ObjectBlock { reason: Reason::MoveBlocked, message: message.clone() };
                 self.found.hold(from, &claim.to, held);
@@ -231,7 +231,7 @@ impl Search<'_> {
         named: &BTreeMap<Address, bool>,
         newcomers: &[Address],
     ) -> Option<String> {
-        let (name, old, field) = (&resource.address.name, &entry.from.name, entry.field());
+        let (name, old, field) = (&resource.address.stem, &entry.from.stem, entry.field());
         let first = self
             .config
             .instance_addresses(old)
@@ -269,8 +269,8 @@ impl Search<'_> {
             if !entries.resource.is_desired() || !self.concerns(entries.resource) {
                 continue;
             }
-            for entry in entries.in_doubt().filter(|entry| entry.is_whole() && entry.from.name != **name) {
-                let (old, field) = (&entry.from.name, entry.field());
+            for entry in entries.in_doubt().filter(|entry| entry.is_whole() && entry.from.stem != **name) {
+                let (old, field) = (&entry.from.stem, entry.field());
                 let message = format!(
                     "`{name}` claims this object, but no object of `{old}` is moved to `{name}` (hint: remove {field} of \
                      `{name}` to destroy the object)"
@@ -284,7 +284,7 @@ impl Search<'_> {
 
     fn keep(&mut self, address: &Address, from: &Address, swaps: &mut BTreeMap<Address, Vec<Address>>) {
         let is_occupied = self.record(address).is_some();
-        let field = self.said[&address.name].field(from);
+        let field = self.said[&address.stem].field(from);
         if is_desired(self.config, from) {
             if is_occupied {
                 swaps.entry(address.clone()).or_default().push(from.clone());
@@ -293,9 +293,9 @@ impl Search<'_> {
                 let hint = format!("remove {field} if `{from}` is another object");
                 self.found.diagnostics.push(warning.because(format!("`{address}` has another object")).hint(hint));
             }
-            let message = match from.name == address.name {
+            let message = match from.stem == address.stem {
                 true => format!("`{address}` claims this object (hint: remove its key to move it, or remove {field})"),
-                false => claimed_by(self.said[&address.name].resource, &field),
+                false => claimed_by(self.said[&address.stem].resource, &field),
             };
             return self.keep_configured(from, message);
         }
@@ -376,8 +376,7 @@ impl Search<'_> {
     pub fn block_moved_to_other_sources(&mut self) {
         let (config, recorded) = (self.config, self.recorded);
         let others = config.resources().filter(|resource| resource.only_recorded);
-        let records =
-            others.flat_map(|other| in_family(recorded, &other.address.name)).map(|(_, stored)| &stored.record);
+        let records = others.flat_map(|other| in_stem(recorded, &other.address.stem)).map(|(_, stored)| &stored.record);
         let came: BTreeMap<&Address, &Record> =
             records.flat_map(|record| record.moved_from.iter().map(move |from| (from, &**record))).collect();
         if came.is_empty() {
@@ -417,7 +416,7 @@ fn target(new: Option<&Address>) -> String {
 }
 
 fn claimed_by(resource: &Instance, field: &str) -> String {
-    let name = &resource.address.name;
+    let name = &resource.address.stem;
     format!("`{name}` claims this object (hint: remove its Resource to move it, or remove {field} of `{name}`)")
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Action, Address, Change, InstanceKey, Name, Reason, TypeName};
+use model::{Action, Address, Change, InstanceKey, Reason, Stem};
 
 /// The new objects and those that are no longer configured, of one type or Resource.
 type Pair<'a> = (Vec<&'a Change>, Vec<&'a Change>);
@@ -15,14 +15,14 @@ pub fn possible_moves<'a>(
     changes: impl IntoIterator<Item = &'a Change> + 'a,
     is_configured: impl Fn(&Address) -> bool,
 ) -> Vec<String> {
-    let mut of_type: BTreeMap<&TypeName, Pair<'_>> = BTreeMap::new();
-    let mut of_name: BTreeMap<&Name, Pair<'_>> = BTreeMap::new();
+    let mut of_type: BTreeMap<&str, Pair<'_>> = BTreeMap::new();
+    let mut of_stem: BTreeMap<&Stem, Pair<'_>> = BTreeMap::new();
     for change in changes {
         let is_new = change.action == Action::Create && change.before.is_none() && change.because.is_none();
         // Protection, or an error of another manifest, keeps the object for now.
         let is_kept = matches!(change.blocked, Some(Reason::PreventDestroy | Reason::SourceIncomplete));
         let leaves = change.action == Action::Destroy || (is_kept && !is_configured(&change.address));
-        for pair in [of_type.entry(&change.type_name).or_default(), of_name.entry(&change.address.name).or_default()] {
+        for pair in [of_type.entry(&change.type_name).or_default(), of_stem.entry(&change.address.stem).or_default()] {
             if is_new {
                 pair.0.push(change);
             } else if leaves {
@@ -31,7 +31,7 @@ pub fn possible_moves<'a>(
         }
     }
     let single = of_type.values().filter(|pair| is_single(pair)).map(|pair| hint(pair.0[0], pair.1[0]));
-    let other_keys = of_name.values().filter(|pair| !is_single(pair) && !pair.0.is_empty() && !pair.1.is_empty());
+    let other_keys = of_stem.values().filter(|pair| !is_single(pair) && !pair.0.is_empty() && !pair.1.is_empty());
     single.chain(other_keys.map(hint_at_keys)).collect()
 }
 
@@ -45,12 +45,12 @@ fn hint(created: &Change, leaving: &Change) -> String {
     format!(
         "`{new}` is created and `{old}` {fate}. If they are the same object, keep it with `spec.moved: [{}]` in `{}`.",
         entry(old, new),
-        new.name
+        new.stem
     )
 }
 
 fn hint_at_keys((created, leaving): &Pair<'_>) -> String {
-    let name = &created[0].address.name;
+    let name = &created[0].address.stem;
     format!(
         "`{name}` has other keys than before. If some of its objects are the same, keep them with an entry for each, such \
          as `spec.moved: [{}]` in `{name}`.",

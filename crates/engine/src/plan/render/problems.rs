@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::plan::provider;
 use model::text::counted;
-use model::{Action, Address, Change, Diagnostic, Reason, Severity, Text};
+use model::{Action, Address, Change, Diagnostic, Reason, Severity, Stem, Text};
 
 /// The maximum number of names in the list of objects that wait.
 const MAX_NAMED: usize = 5;
@@ -27,7 +27,7 @@ enum Key<'a> {
     /// Something that several objects use is missing, is broken or is used up.
     Shared(Reason, &'a str),
     /// The instances of a Resource have one manifest.
-    OfResource(Option<(bool, &'a str)>, Option<&'a model::Source>, String),
+    OfResource(Option<(bool, &'a Stem)>, Option<&'a model::Source>, String),
 }
 
 fn key(diagnostic: &Diagnostic) -> Key<'_> {
@@ -36,7 +36,7 @@ fn key(diagnostic: &Diagnostic) -> Key<'_> {
         // All members of a cycle have the same problem.
         None if diagnostic.reason == Reason::DependencyCycle => Key::OfResource(None, None, diagnostic.message()),
         None => {
-            let name = diagnostic.address.as_ref().map(|address| (address.is_data(), &*address.name));
+            let name = diagnostic.address.as_ref().map(|address| (address.is_data(), &address.stem));
             Key::OfResource(name, diagnostic.source.as_ref(), diagnostic.message())
         }
     }

@@ -35,7 +35,6 @@ use crate::plan::{
     DriverCall, DriverRequest, DriverResponse, Mode, ObjectBlock, ObjectQuota, PendingImport, Plan, PlanOptions,
     Refresh, RunningStep, Types,
 };
-use model::Name;
 use model::*;
 
 #[derive(Default)]
@@ -141,10 +140,10 @@ impl Fixture {
 
     /// Adds a family for each name whose instances have keys.
     fn add_families(&mut self) {
-        let mut members: BTreeMap<Name, Vec<Arc<Instance>>> = BTreeMap::new();
+        let mut members: BTreeMap<Stem, Vec<Arc<Instance>>> = BTreeMap::new();
         for (address, instance) in &self.config.instances {
             if address.key != InstanceKey::None {
-                members.entry(address.name.clone()).or_default().push(instance.clone());
+                members.entry(address.stem.clone()).or_default().push(instance.clone());
             }
         }
         for (name, members) in members {

@@ -12,8 +12,8 @@ use engine::graph::{Outcome, Walk, WalkUpdate};
 use engine::load::Instance;
 use engine::plan::{PreparedStep, trigger};
 use model::{
-    Address, Cause, Change, Drift, Name, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder,
-    Revision, Step, Value, visible,
+    Address, Cause, Change, Drift, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
+    Stem, Step, Value, visible,
 };
 
 pub struct Batch {
@@ -29,7 +29,7 @@ pub struct Batch {
     identities: BTreeMap<Address, u64>,
     /// Values of families whose instances have all ended, cached so that a thousand instances that reference a family
     /// of a thousand do not build it a thousand times.
-    families: BTreeMap<Name, Value>,
+    families: BTreeMap<Stem, Value>,
     /// Objects whose record another client has changed since planning: their steps do not start.
     pub outdated: BTreeSet<Address>,
 }
@@ -90,7 +90,7 @@ impl Batch {
 
     /// The digest of the desired state that the step was planned for.
     pub fn desired_digest(&self, step: &Step) -> Option<u64> {
-        self.adoption.desired_digests.get(&step.address.name).copied()
+        self.adoption.desired_digests.get(step.address.name()).copied()
     }
 
     pub fn step(&self, node: NodeIndex) -> &Step {
@@ -219,7 +219,7 @@ impl Batch {
             prepared: self.prepared(step).cloned(),
             scope,
             desired_digest: self.desired_digest(step),
-            component: self.adoption.components.get(&step.address.name).unwrap_or(&step.address.name).clone(),
+            component: self.adoption.components.get(step.address.name()).unwrap_or(step.address.name()).clone(),
         }
     }
 
@@ -229,8 +229,8 @@ impl Batch {
         let mut objects = BTreeMap::new();
         for target in instance.references.iter().map(|reference| &reference.target) {
             let config = &self.adoption.config;
-            let is_family = !config.instances.contains_key(target) && config.families.contains_key(&target.name);
-            let value = if is_family { self.family(&target.name, known) } else { self.value(target, known) };
+            let is_family = !config.instances.contains_key(target) && config.families.contains_key(&target.stem);
+            let value = if is_family { self.family(&target.stem, known) } else { self.value(target, known) };
             objects.extend(value.map(|value| (target.as_reference(), value)));
         }
         let triggers = trigger::targets(instance);
@@ -245,7 +245,7 @@ impl Batch {
         let config = &self.adoption.config;
         match config.instances.contains_key(target) {
             true => recorded(target).into_iter().collect(),
-            false => config.instance_addresses(&target.name).filter_map(recorded).collect(),
+            false => config.instance_addresses(&target.stem).filter_map(recorded).collect(),
         }
     }
 
@@ -256,16 +256,16 @@ impl Batch {
         known.value(address)
     }
 
-    fn family(&mut self, name: &Name, known: &KnownValues<'_>) -> Option<Value> {
-        if let Some(value) = self.families.get(name) {
+    fn family(&mut self, stem: &Stem, known: &KnownValues<'_>) -> Option<Value> {
+        if let Some(value) = self.families.get(stem) {
             return Some(value.clone());
         }
         let config = &self.adoption.config;
-        let members: Vec<&Address> = config.instance_addresses(name).collect();
+        let members: Vec<&Address> = config.instance_addresses(stem).collect();
         let values = members.iter().map(|member| (member.key.clone(), self.value(member, known)));
-        let value = config.families.get(name)?.value(values);
+        let value = config.families.get(stem)?.value(values);
         if !members.iter().any(|member| self.pending.contains(*member)) {
-            self.families.insert(name.clone(), value.clone());
+            self.families.insert(stem.clone(), value.clone());
         }
         Some(value)
     }

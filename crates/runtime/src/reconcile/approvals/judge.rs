@@ -102,12 +102,12 @@ impl Reconciler {
                 false => (ApprovalState::Superseded, "these changes are no longer due together".to_owned()),
             };
         }
-        let names: BTreeSet<&Name> = changes.iter().map(|change| &change.address.name).collect();
+        let names: BTreeSet<&Name> = changes.iter().map(|change| change.address.name()).collect();
         let due = self
             .approvals
             .guarded
             .values()
-            .filter(|change| names.contains(&change.address.name) && !self.is_at_rest(&change.address));
+            .filter(|change| names.contains(change.address.name()) && !self.is_at_rest(&change.address));
         status.differences = differences(&changes, &due.collect::<Vec<_>>());
         let any_open = changes.iter().any(|change| self.is_due(&approver, change));
         if was_due && changes.iter().all(|change| change.applied) {
@@ -140,7 +140,7 @@ impl Reconciler {
     /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until
     /// then, the objects that depend on that object are planned without its change.
     fn is_undecided(&self, changes: &[ChangeDigest]) -> bool {
-        let connected = self.index.component(changes.iter().map(|change| change.address.name.clone()));
+        let connected = self.index.component(changes.iter().map(|change| change.address.name().clone()));
         connected.iter().any(|name| self.planning.is_unplanned(name) || self.has_interrupted_operation(name))
     }
 

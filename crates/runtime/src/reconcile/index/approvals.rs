@@ -85,7 +85,7 @@ impl ApprovalPlan {
 
     /// The names of the objects that it covers.
     pub fn names(&self) -> impl Iterator<Item = &Name> {
-        self.changes().iter().map(|change| &change.address.name)
+        self.changes().iter().map(|change| change.address.name())
     }
 }
 

@@ -10,7 +10,7 @@ use super::Index;
 use crate::store::secrets::Family;
 use engine::load::Instance;
 use engine::plan::Loss;
-use model::{Address, Diagnostic, InstanceKey, Name, Reason, Version, in_family};
+use model::{Address, Diagnostic, InstanceKey, Name, Reason, Stem, Version, in_family};
 
 #[derive(Clone, Debug, Default)]
 pub struct FamilyCache {
@@ -57,7 +57,7 @@ impl FamilyCache {
 
     /// The Resource, with an error if its index cannot be read.
     pub fn checked(&self, resource: Arc<Instance>) -> Arc<Instance> {
-        let Some(why) = self.unreadable.get(&resource.address.name) else { return resource };
+        let Some(why) = self.unreadable.get(resource.address.name()) else { return resource };
         let what = "the index of the family cannot be read, so Purlin does not know which instances exist";
         let problem = Diagnostic::error(&resource.address, Reason::RecordUnreadable, what).because(why.clone());
         let mut resource = Instance::clone(&resource);
@@ -138,7 +138,7 @@ impl Index {
             Some(InstanceKey::Index(last)) => InstanceKey::Index(last + 1),
             _ => InstanceKey::Index(0),
         };
-        self.families.is_lost(name).then(|| (Loss::Index, Address { name: name.clone(), key }))
+        self.families.is_lost(name).then(|| (Loss::Index, Stem::from(name.clone()).instance(key)))
     }
 
     /// The instances in the index of a family whose records are missing, but were not removed by this process.

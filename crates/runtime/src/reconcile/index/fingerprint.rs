@@ -10,7 +10,7 @@ impl Index {
     /// references, its inputs, and the namespace. While it is unchanged, an up-to-date object needs no driver call.
     /// Other instances of the same family are not included.
     pub fn fingerprint(&self, address: &Address) -> u64 {
-        self.fingerprint_of(address, self.shared_fingerprint(&address.name))
+        self.fingerprint_of(address, self.shared_fingerprint(address.name()))
     }
 
     /// As [`Self::fingerprint`], with a known [`Self::shared_fingerprint`].
@@ -44,9 +44,9 @@ impl Index {
         if let Some(entry) = self.entries.get(name) {
             let instance = &entry.instance;
             instance.reconcile_requested.hash(&mut hasher);
-            let before = instance.moved_from.iter().map(|moved| &moved.from.name);
+            let before = instance.moved_from.iter().map(|moved| moved.from.name());
             let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
-            let targets = instance.references.iter().chain(settings).map(|reference| &reference.target.name);
+            let targets = instance.references.iter().chain(settings).map(|reference| reference.target.name());
             for target in targets.chain(before) {
                 target.hash(&mut hasher);
                 let desired = self.entries.get(target).map(|entry| (entry.instance.deleting, &entry.instance.uid));

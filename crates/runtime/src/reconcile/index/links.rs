@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Name, Stored};
+use model::{Address, Name, Stored};
 
 #[derive(Clone, Debug, Default)]
 pub struct Links {
@@ -109,6 +109,6 @@ pub fn dependency_names(stored: &Stored) -> BTreeSet<Name> {
     let intended = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
     let objects = record.current.iter().chain(record.deposed.values()).map(AsRef::as_ref);
     let used = objects.chain(intended.map(AsRef::as_ref)).flat_map(|object| object.dependencies.iter());
-    let names = used.chain(record.moving_to.as_deref()).map(|address| &address.name);
-    names.filter(|name| **name != record.address.name).cloned().collect()
+    let names = used.chain(record.moving_to.as_deref()).map(Address::name);
+    names.filter(|name| *name != record.address.name()).cloned().collect()
 }

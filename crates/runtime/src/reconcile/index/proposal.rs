@@ -22,7 +22,7 @@ impl Index {
     /// Applies the manifest of a Resource or a `DataSource`. What the manifest does not contain remains: its identity,
     /// Purlin's marks, and requests in annotations.
     pub fn propose_resource(&mut self, mut proposed: Instance) {
-        let name = proposed.address.name.clone();
+        let name = proposed.address.name().clone();
         let Some(entry) = self.entries.get(&name) else {
             proposed.uid = NO_UID.into();
             return self.apply_proposed(proposed);
@@ -51,7 +51,7 @@ impl Index {
     }
 
     fn apply_proposed(&mut self, instance: Instance) {
-        let entry = self.entries.get(&instance.address.name);
+        let entry = self.entries.get(instance.address.name());
         let meta = entry.map(|entry| Arc::clone(&entry.meta)).unwrap_or_default();
         let published = entry.map_or_else(PublishedStatus::empty, |entry| entry.status.published().clone());
         let instance = Arc::new(instance);

@@ -12,7 +12,8 @@ use engine::load::{
     ProviderSpec, RepetitionResult, provider_config_name,
 };
 use model::{
-    Address, Diagnostic, InstanceKey, Name, ProviderUse, ReadResult, Reason, Uid, Value, Version, errors, in_family,
+    Address, Diagnostic, InstanceKey, Name, ProviderUse, ReadResult, Reason, Stem, Uid, Value, Version, errors,
+    in_family,
 };
 
 /// The results of data sources.
@@ -225,7 +226,7 @@ impl Index {
             let objects = record.current.iter().chain(record.deposed.values()).map(Arc::as_ref);
             let planned = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
             for object in objects.chain(planned.map(Box::as_ref)) {
-                object.provider.iter().for_each(|used| add(&used.name, &address.name));
+                object.provider.iter().for_each(|used| add(&used.name, address.name()));
             }
         }
         users
@@ -244,7 +245,7 @@ impl Index {
         }
         for reference in config.references.iter() {
             let target = &reference.target;
-            if !self.knows(&target.name) {
+            if !self.knows(target.name()) {
                 let what = format!("the configuration references `{target}`, which does not exist");
                 return Err((Reason::DependencyNotFound, what));
             }
@@ -286,7 +287,7 @@ impl Index {
         let names: Vec<Name> = self
             .instances()
             .filter(|instance| self.providers.version_for(instance).is_some() && which(instance))
-            .map(|instance| instance.address.name.clone())
+            .map(|instance| instance.address.name().clone())
             .collect();
         self.changes.names.extend(names.iter().cloned());
         names
@@ -316,7 +317,7 @@ impl RecordScope<'_> {
 
     /// The value of all desired instances of a Resource.
     fn family(&self, shared: Arc<Instance>) -> Value {
-        let name = &shared.address.name;
+        let name = shared.address.name();
         let Some(repetition) = shared.repetition.as_ref().filter(|_| !self.expanding.contains(name)) else {
             return Value::Unknown;
         };
@@ -328,7 +329,7 @@ impl RecordScope<'_> {
             return Value::Unknown;
         };
         let instances = members.keys().map(|key| {
-            let address = Address { name: name.clone(), key: key.clone() };
+            let address = Stem::from(name.clone()).instance(key.clone());
             (key, Some(self.value_or_unknown(&address)))
         });
         let instances: Vec<_> = instances.collect();
@@ -342,14 +343,14 @@ impl RecordScope<'_> {
 
 impl Scope for RecordScope<'_> {
     fn object(&self, address: &Address) -> Option<Value> {
-        let shared = (!address.is_instance()).then(|| self.index.instance(&address.name)).flatten();
+        let shared = (!address.is_instance()).then(|| self.index.instance(address.name())).flatten();
         if let Some(shared) = shared.filter(|shared| shared.repetition.is_some()) {
             return Some(self.family(shared));
         }
         if let Some(value) = self.value(address) {
             return Some(value);
         }
-        let members = self.members(&address.name);
+        let members = self.members(address.name());
         if address.is_instance() {
             // `name.attribute` is looked up as an instance first. Only some instances of a family may exist yet.
             return members.iter().any(|member| member.is_instance()).then_some(Value::Unknown);

@@ -289,11 +289,11 @@ impl Index {
         self.records.mark_listed(&address);
         // It may be the version of the last own write.
         if self.records.unreadable.remove(&address).is_some() {
-            self.wake_with_neighbours(&address.name);
+            self.wake_with_neighbours(address.name());
         }
         if let Some(stored) = self.records.accept(stored) {
             self.change_record(&address, Some(stored));
-            self.wake_with_neighbours(&address.name);
+            self.wake_with_neighbours(address.name());
         }
     }
 
@@ -325,17 +325,17 @@ impl Index {
 
     pub fn record_unreadable(&mut self, address: Address, held: ObjectBlock) {
         self.records.mark_listed(&address);
-        self.wake_with_neighbours(&address.name);
+        self.wake_with_neighbours(address.name());
         self.records.unreadable.insert(address, held);
     }
 
     pub fn record_deleted(&mut self, address: &Address, version: Version) {
         self.records.resize(address, None);
         if self.records.unreadable.remove(address).is_some() {
-            self.changes.names.insert(address.name.clone());
+            self.changes.names.insert(address.name().clone());
         }
         if self.records.accept_deletion(address, version) {
-            self.wake_with_neighbours(&address.name);
+            self.wake_with_neighbours(address.name());
             self.change_record(address, None);
         }
     }
@@ -354,7 +354,7 @@ impl Index {
             }
         }
         let families: BTreeSet<Name> =
-            self.records.keys().filter(|address| address.is_instance()).map(|address| address.name.clone()).collect();
+            self.records.keys().filter(|address| address.is_instance()).map(|address| address.name().clone()).collect();
         families.iter().for_each(|name| self.require_family(name));
         let Records { all, busy, sizes, size, .. } = &mut self.records;
         sizes.retain(|address, _| all.contains_key(address) || busy.contains_key(address));
@@ -374,7 +374,7 @@ impl Index {
 
     /// Work on the object starts: events about its record are deferred from now on.
     pub fn begin(&mut self, address: &Address, work: Work) {
-        let is_indexed = address.key == InstanceKey::None || self.families.is_complete(&address.name);
+        let is_indexed = address.key == InstanceKey::None || self.families.is_complete(address.name());
         self.records.busy.insert(address.clone(), (work, DeferredEvents { is_indexed, ..DeferredEvents::default() }));
     }
 
@@ -415,8 +415,8 @@ impl Index {
         self.set_record(address, None);
         // A family keeps its finalizer and annotation until its last record is removed, and also then if its index was
         // lost, or lists an instance whose record was lost.
-        if let Some(uid) = was_for.filter(|_| !self.is_recorded(&address.name)) {
-            let has_lost = self.listed_without_record(&address.name).any(|listed| listed != address);
+        if let Some(uid) = was_for.filter(|_| !self.is_recorded(address.name())) {
+            let has_lost = self.listed_without_record(address.name()).any(|listed| listed != address);
             let is_unmarked = deferred.is_indexed && !has_lost;
             self.set_overlay(address, if is_unmarked { Overlay::Unmarked(uid) } else { Overlay::None });
         }
@@ -444,13 +444,13 @@ impl Index {
     /// The UID of the Resource that has the finalizer and the annotation because of a record. It can be newer than the
     /// record, which it then has adopted.
     fn marked_for(&self, address: &Address) -> Option<Uid> {
-        let adopter = self.instance(&address.name).filter(|instance| instance.is_marked());
+        let adopter = self.instance(address.name()).filter(|instance| instance.is_marked());
         let uid = adopter.map(|instance| instance.uid.clone());
         uid.or_else(|| Some(self.records.get(address)?.record.uid.clone()))
     }
 
     fn set_overlay(&mut self, address: &Address, overlay: Overlay) {
-        if let Some(entry) = self.entries.get_mut(&address.name) {
+        if let Some(entry) = self.entries.get_mut(address.name()) {
             entry.overlay = overlay.confirmed_by(&entry.instance);
         }
     }
@@ -466,7 +466,7 @@ impl Index {
 
     /// Replaces or removes a record, with the connections of its name.
     fn set_record(&mut self, address: &Address, stored: Option<Stored>) {
-        let name = &address.name;
+        let name = address.name();
         let (used, forced, forces) = links_of(stored.as_ref());
         let before = self.records.replace(address, stored);
         let (was_used, was_forced, _) = links_of(before.as_ref());
@@ -477,7 +477,7 @@ impl Index {
         self.changes.names.extend(lost.iter().filter(|_| forces).cloned());
         let entry = self.entries.get(name);
         let are_referenced = lost.iter().all(|lost| {
-            entry.is_some_and(|entry| entry.instance.references.iter().any(|used| used.target.name == *lost))
+            entry.is_some_and(|entry| entry.instance.references.iter().any(|used| used.target.name() == lost))
         });
         // A record whose other links stay does not cost a visit of the other records of its family.
         match are_referenced {
@@ -499,7 +499,7 @@ fn links_of(stored: Option<&Stored>) -> (BTreeSet<Name>, BTreeSet<Name>, bool) {
 /// object counts until it is destroyed.
 fn forced_names(stored: &Stored) -> BTreeSet<Name> {
     let names = create_before_destroy_objects(stored).flat_map(|object| object.dependencies.iter());
-    names.map(|address| &address.name).filter(|name| **name != stored.record.address.name).cloned().collect()
+    names.map(Address::name).filter(|name| *name != stored.record.address.name()).cloned().collect()
 }
 
 fn create_before_destroy_objects(stored: &Stored) -> impl Iterator<Item = &Arc<RecordedObject>> {

@@ -33,7 +33,7 @@ impl Index {
         let searches = is_wanted && says_so && !is_recorded;
         let leaves = is_recorded && !is_wanted;
         let claims = entry.filter(|_| is_wanted).into_iter().flat_map(|instance| instance.moved_from.iter());
-        let claimed = claims.map(|moved| moved.from.name.clone()).collect();
+        let claimed = claims.map(|moved| moved.from.name().clone()).collect();
         update(&mut self.renames.renamed, name, searches);
         update(&mut self.renames.removed, name, leaves);
         self.renames.claims.set(name, claimed);
@@ -48,9 +48,9 @@ impl Index {
     /// The removed names that are similar to a former one of a Resource without a record, if no record has one of its
     /// exact names.
     pub fn rename_candidates(&self, instance: &Instance) -> Vec<Name> {
-        let former = instance.moved_from.iter().map(|moved| &moved.from.name);
+        let former = instance.moved_from.iter().map(|moved| moved.from.name());
         // After a restart, nearly all names count as removed until their Resources are listed.
-        let may_search = !instance.moved_from.is_empty() && !self.is_recorded(&instance.address.name);
+        let may_search = !instance.moved_from.is_empty() && !self.is_recorded(instance.address.name());
         if self.renames.removed.is_empty() || !may_search || former.clone().any(|name| self.is_recorded(name)) {
             return Vec::new();
         }
@@ -82,7 +82,7 @@ impl Index {
     /// Whether a Resource without a record has an address of this name as a former one.
     fn is_former_name(&self, name: &Name) -> bool {
         let neighbours = self.links.neighbours(name).filter_map(|neighbour| self.renamed(neighbour));
-        neighbours.flat_map(|instance| instance.moved_from.iter()).any(|moved| moved.from.name == *name)
+        neighbours.flat_map(|instance| instance.moved_from.iter()).any(|moved| moved.from.name() == name)
     }
 
     /// Adds the names that must be planned together because of possible renames.

@@ -479,7 +479,7 @@ fn a_provider_config_that_references_a_family_waits_for_all_instances() {
 /// A record of an object with one attribute.
 fn recorded(address: &str, version: u64, attribute: (&str, Value)) -> Event {
     let address: Address = address.parse().unwrap();
-    let mut stored = record(&address.name, version, &[]);
+    let mut stored = record(address.name(), version, &[]);
     let record = Arc::make_mut(&mut stored.record);
     record.address = address;
     record.current = Some(Arc::new(RecordedObject { value: Value::map([attribute]), ..RecordedObject::default() }));

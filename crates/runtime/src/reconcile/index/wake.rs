@@ -30,7 +30,7 @@ impl Index {
 
     /// Plans every name again: after a start, or after leadership was lost.
     pub fn wake_all(&mut self) {
-        let records = self.records.keys().map(|address| address.name.clone());
+        let records = self.records.keys().map(|address| address.name().clone());
         self.changes.names.extend(self.entries.keys().cloned().chain(records));
     }
 
@@ -38,7 +38,7 @@ impl Index {
     pub fn incomplete(&mut self, why: Diagnostics) {
         if self.incomplete != why {
             self.incomplete = why;
-            let records = self.records.keys().map(|address| &address.name);
+            let records = self.records.keys().map(Address::name);
             self.changes.names.extend(records.filter(|name| !self.entries.contains_key(*name)).cloned());
         }
     }
@@ -63,8 +63,8 @@ impl Index {
     /// Plans a Resource and the names that it was, or may have been, renamed from: an earlier plan to destroy these is
     /// stale.
     pub fn wake_with_renames(&mut self, instance: &Instance) {
-        self.changes.names.insert(instance.address.name.clone());
-        self.changes.names.extend(instance.moved_from.iter().map(|moved| moved.from.name.clone()));
+        self.changes.names.insert(instance.address.name().clone());
+        self.changes.names.extend(instance.moved_from.iter().map(|moved| moved.from.name().clone()));
         self.changes.names.extend(self.rename_candidates(instance));
     }
 }

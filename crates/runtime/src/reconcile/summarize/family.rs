@@ -71,7 +71,7 @@ pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
     let dependencies = family
         .objects()
         .flat_map(|object| object.dependencies)
-        .filter(|dependency| dependency.name != family.resource.address.name);
+        .filter(|dependency| dependency.name() != family.resource.address.name());
     let mut status = ResourceStatus {
         observed_generation: family.resource.generation,
         conditions: merge(&family.previous.conditions(), new, family.now),
@@ -299,7 +299,7 @@ fn pending(family: &FamilyInput<'_>) -> Option<Pending> {
     let action = open.clone().map(|(_, action)| action).min_by_key(|action| rank(*action))?;
     let mut waiting_for: Vec<String> = open
         .flat_map(|(object, _)| object.waiting_for)
-        .filter(|step| step.address.name != family.resource.address.name)
+        .filter(|step| step.address.name() != family.resource.address.name())
         .map(Step::id)
         .collect();
     waiting_for.sort();

@@ -56,7 +56,7 @@ async fn signals_that_a_panicking_turn_has_not_handled_remain() {
             ends.push(end);
         }
     }
-    ends.sort_by_key(|end| *end.step.address.name != *"b");
+    ends.sort_by_key(|end| **end.step.address.name() != *"b");
     // Stands for any bug: the count of failures overflows.
     bench.reconciler.objects.entry(&Address::single("b")).failures = u32::MAX;
     let mut signals: VecDeque<Signal> =

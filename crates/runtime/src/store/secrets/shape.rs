@@ -205,7 +205,7 @@ pub fn part(head: &str, parts: &Parts, number: usize, bytes: &[u8]) -> Secret {
 fn secret(record: &Record, key: &str, bytes: Vec<u8>) -> Secret {
     let address = record.address.to_string();
     let name = record_name(&record.namespace, &record.address);
-    build_secret(name, "head", &record.namespace, &record.address.name, &address, key, bytes)
+    build_secret(name, "head", &record.namespace, record.address.name(), &address, key, bytes)
 }
 
 /// The Secret of a family index; `None` if it is too large.

@@ -215,7 +215,7 @@ async fn an_unreadable_index_is_removed_without_its_record() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     let record = typical(1);
-    let (namespace, name) = (record.namespace.clone(), record.address.name.clone());
+    let (namespace, name) = (record.namespace.clone(), record.address.name().clone());
     secrets.put(&record, None, SHORT).await.unwrap();
     let instances = [record.address.clone()].into();
     let family = Family { namespace, name, uid: "u".into(), instances, rebuilt: false, version: None };

@@ -95,20 +95,20 @@ fn objection(config: &Config, records: &Recorded, found: &Moves) -> Option<Strin
     }
     for resource in config.resources() {
         for entry in resource.moved_from.iter() {
-            for (address, _) in records.iter().filter(|(address, _)| address.name == entry.from.name) {
+            for (address, _) in records.iter().filter(|(address, _)| address.stem == entry.from.stem) {
                 let is_kept = match is_desired(config, address) {
                     // A move of an object to its own address means another type.
-                    true => found.claimed.contains_key(address) || *address.name == *resource.address.name,
+                    true => found.claimed.contains_key(address) || address.stem == resource.address.stem,
                     false => found.blocked.contains_key(address),
                 };
                 let is_whole = entry.is_whole() && address.is_instance();
                 let others_came = || {
-                    let name = &resource.address.name;
+                    let name = &resource.address.stem;
                     is_whole
                         && found
                             .moves
                             .iter()
-                            .any(|change| change.from.name == entry.from.name && change.to.name == *name)
+                            .any(|change| change.from.stem == entry.from.stem && change.to.stem == *name)
                         && config.instance_addresses(name).all(|address| {
                             records.contains_key(address)
                                 || targets.contains(address)
@@ -116,7 +116,7 @@ fn objection(config: &Config, records: &Recorded, found: &Moves) -> Option<Strin
                         })
                 };
                 let is_named = *address == entry.from || is_whole;
-                let is_own = is_whole && entry.from.name == resource.address.name;
+                let is_own = is_whole && entry.from.stem == resource.address.stem;
                 if is_named && !is_own && !is_kept && !sources.contains(address) && !others_came() {
                     // A configured instance of a whole name has no claimant if no instance has its key.
                     if is_whole && is_desired(config, address) {
@@ -198,20 +198,20 @@ fn forgotten(records: &Recorded, manifests: &str) -> Option<String> {
     let config = config(manifests);
     let found = find(&config, records, &PlanOptions::default(), &Takeovers::new());
     for resource in
-        config.resources().filter(|resource| config.instance_addresses(&resource.address.name).next().is_some())
+        config.resources().filter(|resource| config.instance_addresses(&resource.address.stem).next().is_some())
     {
-        let own = records.iter().filter(|(address, _)| address.name == resource.address.name);
+        let own = records.iter().filter(|(address, _)| address.stem == resource.address.stem);
         let came: BTreeSet<&Address> = own.flat_map(|(_, stored)| &stored.record.moved_from).collect();
         for entry in resource.moved_from.iter().filter(|entry| !came.contains(&entry.from)) {
             let is_named = records.contains_key(&entry.from) && !is_desired(&config, &entry.from);
             // Objects of a family without a corresponding instance are destroyed.
             let moves = found.moves.iter().any(|change| {
                 let is_part =
-                    entry.is_whole() && change.from.name == entry.from.name && change.to.name == resource.address.name;
+                    entry.is_whole() && change.from.stem == entry.from.stem && change.to.stem == resource.address.stem;
                 is_part || change.from == entry.from
             });
             // An object of the family came, so the name can be used again.
-            let is_used_again = entry.is_whole() && came.iter().any(|old| old.name == entry.from.name);
+            let is_used_again = entry.is_whole() && came.iter().any(|old| old.stem == entry.from.stem);
             if is_named && !moves && !is_used_again && !found.blocked.contains_key(&entry.from) {
                 return Some(format!("`{}`, which `{}` names, is destroyed", entry.from, resource.address));
             }

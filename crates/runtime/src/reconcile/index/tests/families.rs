@@ -1,11 +1,10 @@
 //! Families: their index, and the records of their instances.
 
 use super::*;
-use model::Name;
+use model::{Name, Stem};
 
 fn family(instances: &[u64], version: u64) -> crate::store::secrets::Family {
-    let instances =
-        instances.iter().map(|index| Address { name: "web".into(), key: model::InstanceKey::Index(*index) });
+    let instances = instances.iter().map(|index| Stem::from("web").instance(model::InstanceKey::Index(*index)));
     crate::store::secrets::Family {
         namespace: "shop".into(),
         name: "web".into(),

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::reconcile::summarize::{KnownHealth, Steps};
-use model::{DeposedKey, Operation, Record, RecordedObject, Step};
+use model::{DeposedKey, Operation, Record, RecordedObject, Stem, Step};
 
 /// The state of one instance.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ fn member(address: Address, like: &MemberState) -> MemberCase {
 }
 
 fn case(members: &[MemberState]) -> Case {
-    let at = |index| Address { name: "web".into(), key: model::InstanceKey::Index(index) };
+    let at = |index| Stem::from("web").instance(model::InstanceKey::Index(index));
     let members: Vec<_> = (0..).zip(members).map(|(index, like)| member(at(index), like)).collect();
     let desired = members.iter().filter(|(_, wanted, ..)| *wanted).count();
     Case {

@@ -178,7 +178,7 @@ async fn an_approval_is_used_up_only_by_its_own_change() {
     let name = bench.only_plan();
     let changes = bench.plans[&name].changes().to_vec();
     assert_eq!(changes.len(), 3, "{changes:#?}");
-    let two: Vec<ChangeDigest> = changes.into_iter().filter(|change| &*change.address.name != "n2").collect();
+    let two: Vec<ChangeDigest> = changes.into_iter().filter(|change| &**change.address.name() != "n2").collect();
     bench.deliver("two", written(&digest_of(&two), two, true));
     bench.run_for(60).await;
     assert_eq!(bench.state("two"), Some(ApprovalState::Approved));
@@ -285,7 +285,7 @@ async fn approved_reader() -> (Bench, Option<Value>) {
     bench.observe(with(reader, "spec.config.value", "${a.id}: ${a.value}"), 2);
     bench.run_for(5).await;
     let name = bench.only_plan();
-    let of_b = bench.plans[&name].changes().iter().filter(|change| &*change.address.name == "b");
+    let of_b = bench.plans[&name].changes().iter().filter(|change| &**change.address.name() == "b");
     let of_b: Vec<ChangeDigest> = of_b.cloned().collect();
     assert_eq!(of_b.len(), 1);
     bench.deliver("of-b", written(&digest_of(&of_b), of_b, true));
