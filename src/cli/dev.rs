@@ -2,6 +2,7 @@
 //! file, and progress is printed.
 
 mod files;
+mod module;
 mod report;
 mod shell;
 mod sources;

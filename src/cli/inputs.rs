@@ -162,7 +162,7 @@ impl Inputs {
         };
         Ok(PlanResult {
             possible_moves,
-            is_terraform: config.program.is_some(),
+            is_terraform: !config.modules.is_empty(),
             plan,
             config,
             moves,
@@ -355,9 +355,8 @@ fn moved(flag: &str, address: &Address, moves: &[Move]) -> Option<anyhow::Error>
 /// A whole family cannot be replaced with one flag; the hint lists the flags for its instances.
 fn whole_family(address: &Address, plan: &Plan) -> Option<anyhow::Error> {
     const MAX_FLAGS: usize = 5;
-    let instances = plan
-        .current_changes()
-        .filter(|change| address.key == InstanceKey::None && change.address.name() == address.name());
+    let instances =
+        plan.current_changes().filter(|change| address.key == InstanceKey::None && change.address.stem == address.stem);
     let count = instances.clone().count();
     let mut flags: Vec<String> =
         instances.take(MAX_FLAGS).map(|change| format!("--replace '{}'", change.address)).collect();

@@ -89,6 +89,8 @@ pub struct DesiredState {
     pub modules: Option<RootModule>,
     /// The source of its objects.
     pub module: Option<Arc<str>>,
+    /// The directories of its modules. Empty if it cannot be read.
+    pub module_directories: Vec<PathBuf>,
     /// The same configuration, when its objects are added.
     pub terraform: Option<Arc<Terraform>>,
 }
@@ -103,11 +105,40 @@ impl DesiredState {
 
 /// The files and the records at a moment at which another process may be working on them.
 pub struct Observation {
-    pub inputs: Inputs,
-    /// The steps of that process.
-    pub running: Vec<RunningStep>,
+    desired: DesiredState,
+    snapshot: Option<Snapshot>,
+}
+
+impl Observation {
+    pub fn of(files: &Files) -> anyhow::Result<Self> {
+        let (desired, snapshot) = read_with_records(files);
+        Ok(Self { desired, snapshot: snapshot? })
+    }
+
     /// The name that objects are marked with.
-    pub owner: String,
+    pub fn owner(&self) -> &str {
+        self.snapshot.as_ref().map_or("state:none", |snapshot| &snapshot.owner)
+    }
+
+    pub fn desired(&self) -> &DesiredState {
+        &self.desired
+    }
+
+    /// What is planned with these drivers, and the steps of the other process.
+    pub async fn inputs(self, files: &Files, drivers: &Registry) -> anyhow::Result<(Inputs, Vec<RunningStep>)> {
+        let Some(snapshot) = self.snapshot else {
+            let loaded = LoadedRecords::default();
+            return Ok((merge_inputs(with_modules(self.desired, drivers, &loaded).await, loaded), Vec::new()));
+        };
+        let desired = with_modules(self.desired, drivers, &snapshot.loaded).await;
+        let desired = in_namespace(desired, snapshot.namespace, files)?;
+        let mut inputs = merge_inputs(desired, snapshot.loaded);
+        let running = if snapshot.in_use { open_steps(&inputs.recorded) } else { Vec::new() };
+        if running.is_empty() {
+            inputs.hold_open_intents(INTERRUPTED);
+        }
+        Ok((inputs, running))
+    }
 }
 
 /// Reads the files and the records, and changes nothing: a missing state file is not created.
@@ -135,23 +166,6 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     let resolution = if snapshot.in_use { "another process is using the state file" } else { INTERRUPTED };
     inputs.hold_open_intents(resolution);
     Ok(View { engine, inputs })
-}
-
-/// Reads the files and the records like [`inspect`], with the steps that another process runs.
-pub fn observe(files: &Files) -> anyhow::Result<Observation> {
-    let (desired, snapshot) = read_with_records(files);
-    let desired = without_modules(desired, "ui");
-    let Some(snapshot) = snapshot? else {
-        let inputs = merge_inputs(desired, LoadedRecords::default());
-        return Ok(Observation { inputs, running: Vec::new(), owner: "state:none".to_owned() });
-    };
-    let desired = in_namespace(desired, snapshot.namespace, files)?;
-    let mut inputs = merge_inputs(desired, snapshot.loaded);
-    let running = if snapshot.in_use { open_steps(&inputs.recorded) } else { Vec::new() };
-    if running.is_empty() {
-        inputs.hold_open_intents(INTERRUPTED);
-    }
-    Ok(Observation { inputs, running, owner: snapshot.owner })
 }
 
 /// The steps that the open intents of a running process belong to.
@@ -334,6 +348,7 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
     };
     let root_module::Read { module, problems } = root_module::read(directory, files, paths);
     desired.add_problems(problems);
+    desired.module_directories = module.as_ref().map(RootModule::directories).unwrap_or_default();
     if let Some(module) = &module {
         desired.digest = Sha256::digest([desired.digest, module.digest].concat()).into();
     }
@@ -342,29 +357,22 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
 }
 
 /// Adds the objects of the Terraform configuration to the desired state.
-async fn with_modules(mut desired: DesiredState, drivers: &Registry, loaded: &LoadedRecords) -> DesiredState {
+pub async fn with_modules(mut desired: DesiredState, drivers: &Registry, loaded: &LoadedRecords) -> DesiredState {
     if let (Some(module), Some(providers)) = (desired.modules.take(), drivers.providers()) {
         let unusable = match module.in_state(loaded) {
             Some(problem) => vec![problem],
             None => match module.program(providers).await {
                 Ok(program) => {
-                    desired.config.add_program(program.clone());
+                    desired.config.add(program.module());
+                    desired.config.link();
                     desired.terraform = Some(program);
                     Vec::new()
                 }
                 Err(problems) => problems,
             },
         };
-        desired.config.add_removed(&loaded.records);
+        desired.config.add_removed(loaded.records.values());
         desired.add_problems(unusable);
-    }
-    desired
-}
-
-/// The desired state for a command that cannot run Terraform configurations.
-pub fn without_modules(mut desired: DesiredState, command: &str) -> DesiredState {
-    if desired.modules.take().is_some() {
-        desired.add_problems(vec![root_module::refused(command)]);
     }
     desired
 }

@@ -15,7 +15,7 @@ use model::{Action, Address, Change, ReadResult, Recorded, Text, Value};
 
 /// The outputs with the values of records and of data sources.
 pub fn recorded(config: &Config, recorded: &Recorded, readings: &Readings, namespace: &Value) -> Vec<Output> {
-    let Some(program) = &config.program else { return Vec::new() };
+    let Some(program) = config.root_program() else { return Vec::new() };
     let scope = RecordedScope { config, recorded, readings, namespace, planned: &BTreeMap::new(), is_final: true };
     program.outputs(&scope)
 }
@@ -39,7 +39,7 @@ pub struct OutputChange<'c> {
 impl OutputChanges {
     /// The changes of a plan that `stored` outputs are compared with. An output with an error stays as it is.
     pub fn new(stored: &str, plan: &Plan, scope: RecordedScope<'_>) -> Self {
-        let Some(program) = &scope.config.program else { return Self::default() };
+        let Some(program) = scope.config.root_program() else { return Self::default() };
         let before = stored_values(stored);
         let planned = plan
             .current_changes()

@@ -38,6 +38,14 @@ pub enum Assignment {
 }
 
 impl Variables {
+    /// The files that the command line names.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().filter_map(|assignment| match assignment {
+            Assignment::File(path) => Some(path.as_path()),
+            Assignment::Value(_) => None,
+        })
+    }
+
     /// The same without values of these variables on the command line.
     #[must_use]
     pub fn without(mut self, names: &[Arc<str>]) -> Self {
@@ -193,6 +201,12 @@ impl RootModule {
         self.required.values().map(|spec| spec.provider.clone()).collect()
     }
 
+    /// The directories of its modules, that of the configuration first.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let root = std::path::absolute(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        self.tree.nodes.iter().map(|node| cleaned(&root.join(&node.module.directory))).collect()
+    }
+
     /// The source of its objects, as records have it.
     pub fn source(&self) -> &Arc<str> {
         &self.origin.source
@@ -243,7 +257,10 @@ impl RootModule {
         }
         let known = self.required.iter().map(|(source, spec)| (source.clone(), spec.provider.clone())).collect();
         let calls = Arc::new(providers.waiting_calls());
-        lock(&CALLS).push(Arc::downgrade(&calls));
+        let mut all = lock(&CALLS);
+        all.retain(|calls| calls.strong_count() > 0);
+        all.push(Arc::downgrade(&calls));
+        drop(all);
         let opened = Mutex::default();
         let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known, calls, opened });
         let files = InModules::new(&self.directory, &self.tree);
@@ -601,13 +618,4 @@ fn unusable(spec: &ProviderSpec, error: DriverError) -> Diagnostic {
 fn block(of: &tfprovider::schema::Block) -> Result<Arc<Block>, String> {
     let block = Block::from_json(&terraform_json::block(of)).map(Arc::new);
     block.ok_or_else(|| "Its schema cannot be read.".to_owned())
-}
-
-/// The problem of a command that cannot work on a Terraform configuration.
-pub fn refused(command: &str) -> Diagnostic {
-    Diagnostic::general(
-        Reason::SourceIncomplete,
-        format!("`purlin {command}` cannot read Terraform configurations yet"),
-    )
-    .hint("`purlin plan` and `purlin apply` can")
 }

@@ -19,7 +19,7 @@ use super::failure::Failure;
 use super::inputs::{Inputs, PlanParameters, PlanResult};
 use super::options::{Files, Planning};
 use super::root_module::Variables;
-use engine::load::{Expansion, InstanceKeys, Program};
+use engine::load::{Expansion, InstanceKeys};
 use model::text::hex;
 use model::{Address, Stem, errors, has_errors};
 use process::private_file;
@@ -70,8 +70,8 @@ impl SavedPlan {
         if planned.is_terraform && !planned.destroys {
             planned.plan.forget_configurations();
         }
-        let program = inputs.config.program.as_deref();
-        let ephemeral = program.map(Program::ephemeral_variables).unwrap_or_default();
+        let program = inputs.config.root_program();
+        let ephemeral = program.map(|program| program.ephemeral_variables()).unwrap_or_default();
         let before = &inputs.config.families;
         let families = planned.config.families.iter();
         let families = families.filter(|(name, _)| before.get(*name).is_some_and(|family| family.is_pending()));
@@ -180,7 +180,7 @@ impl SavedPlan {
     /// # Errors
     /// If the plan of a Terraform configuration has other changes now.
     pub async fn restore(self, engine: &Engine, inputs: &Inputs) -> anyhow::Result<PlanResult> {
-        if inputs.config.program.is_some() && !self.planned.destroys {
+        if !inputs.config.modules.is_empty() && !self.planned.destroys {
             return self.plan_again(engine, inputs).await;
         }
         let mut config = inputs.whole_config(self.planned.destroys);

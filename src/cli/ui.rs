@@ -4,5 +4,5 @@ mod files;
 mod listen;
 mod planned;
 
-pub use files::FilesSession;
+pub use files::{FilesSession, Follower};
 pub use listen::serve;

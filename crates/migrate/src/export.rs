@@ -20,8 +20,7 @@ use cty::Type;
 use drivers::provider::ForeignObject;
 use drivers::{kubernetes_object, terraform_data};
 use model::{
-    Address, DeposedKey, InstanceKey, Name, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value,
-    in_family,
+    Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Stem, Value, in_stem,
 };
 
 use terraform::NamedProvider;
@@ -247,16 +246,16 @@ impl Exporter<'_> {
     /// Returns all direct and indirect dependencies of an object, as a state contains them.
     fn dependencies(&self, record: &Record, object: &RecordedObject) -> BTreeSet<String> {
         let mut open: Vec<Address> = object.dependencies.to_vec();
-        let mut names: BTreeSet<Name> = BTreeSet::new();
+        let mut stems: BTreeSet<Stem> = BTreeSet::new();
         while let Some(address) = open.pop() {
-            if !names.insert(address.name().clone()) {
+            if !stems.insert(address.stem.clone()) {
                 continue;
             }
             let current =
-                in_family(self.recorded, address.name()).filter_map(|(_, stored)| stored.record.current.as_ref());
+                in_stem(self.recorded, &address.stem).filter_map(|(_, stored)| stored.record.current.as_ref());
             open.extend(current.flat_map(|object| object.dependencies.iter().cloned()));
         }
-        let known = names.iter().flat_map(|name| in_family(self.recorded, name)).map(|(_, stored)| &stored.record);
+        let known = stems.iter().flat_map(|stem| in_stem(self.recorded, stem)).map(|(_, stored)| &stored.record);
         let known = known.filter(|record| *record.type_name != *kubernetes_object::TYPE_NAME);
         let dependent = in_configuration(&resource(record));
         known.map(|record| in_configuration(&resource(record))).filter(|other| *other != dependent).collect()

@@ -199,6 +199,11 @@ impl Address {
         Self { stem: self.stem.clone(), key }
     }
 
+    /// Whether it is that of a Resource or DataSource without instances.
+    pub fn is_single(&self) -> bool {
+        self.stem.part.is_none() && self.key == InstanceKey::None
+    }
+
     pub fn is_instance(&self) -> bool {
         matches!(self.key, InstanceKey::Index(_) | InstanceKey::Key(_))
     }

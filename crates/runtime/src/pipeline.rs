@@ -106,11 +106,16 @@ async fn plan_within_budget(
     }
 }
 
-/// The recorded objects of which the program does not know yet whether it has them. They are left as they are.
+/// The recorded objects of which a configuration does not know yet whether it has them. They are left as they are.
 fn undecided(config: &Config, recorded: &Recorded, mode: Mode) -> Vec<(Address, ObjectBlock)> {
-    let Some(program) = config.program.as_ref().filter(|_| mode == Mode::Normal) else { return Vec::new() };
+    if mode != Mode::Normal || config.modules.is_empty() {
+        return Vec::new();
+    }
     let unknown = recorded.keys().filter(|address| address.is_qualified() && !config.instances.contains_key(*address));
-    let unknown = unknown.filter(|address| program.is_undecided(address));
+    let unknown = unknown.filter(|address| {
+        let program = config.modules.get(address.name()).and_then(|module| module.program.as_ref());
+        program.is_some_and(|program| program.is_undecided(address))
+    });
     unknown
         .map(|address| (address.clone(), ObjectBlock { reason: Reason::Waiting, message: UNDECIDED.to_owned() }))
         .collect()

@@ -85,6 +85,17 @@ impl Terraform {
         Self(Arc::new(Shared { tree, origin, providers, state }))
     }
 
+    /// The Module that has the objects of the configuration.
+    pub fn module(self: &Arc<Self>) -> Arc<Instance> {
+        let Origin { name, source, generation, .. } = &self.0.origin;
+        Arc::new(Instance {
+            program: Some(Arc::clone(self) as Arc<dyn Program>),
+            generation: *generation,
+            source_file: Some(source.clone()),
+            ..Instance::plain(Address::single(name.clone()), "")
+        })
+    }
+
     /// The configuration of a provider as a state names it, for objects that were not changed by the engine yet. `None`: no
     /// module requires the provider, or its configuration is not known with the values of the scope.
     pub fn provider_use(&self, named: &NamedProvider, scope: &dyn Scope) -> Option<Arc<ProviderUse>> {

@@ -64,7 +64,7 @@ async fn carry_out(
     };
     loop {
         let planned = session.inputs.plan(&session.engine, planning, purpose.clone()).await?;
-        if planned.config.program.is_none() || planned.destroys {
+        if planned.config.modules.is_empty() || planned.destroys {
             return without_outputs(session, planned, doing, doing.yes, console).await;
         }
         let (config, inputs) = (Arc::clone(&planned.config), session.inputs.clone());
@@ -124,7 +124,7 @@ async fn apply_saved(
     files.variables.0.extend(target.files.variables.given.0);
     let session = local::open_for_saved_plan(&files, limits, console, |inputs| saved.check(inputs)).await?;
     let planned = saved.restore(&session.engine, &session.inputs).await?;
-    if planned.config.program.is_none() || planned.destroys {
+    if planned.config.modules.is_empty() || planned.destroys {
         return without_outputs(session, planned, doing, true, console).await;
     }
     let (config, inputs, state) = (Arc::clone(&planned.config), session.inputs.clone(), Arc::clone(&session.state));

@@ -13,10 +13,6 @@ pub async fn run(args: DevArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::refreshing(&args.refreshing);
     let files = Target::from_args(args.target).files_only("dev")?.pruning(args.pruning.prune);
     files.require_sources("dev")?;
-    if files.root_module().is_some() {
-        let hint = "use `purlin apply` after each change";
-        return Err(Failure::hinted("`purlin dev` cannot run Terraform configurations yet", hint));
-    }
     if files.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Failure::hinted("standard input cannot be watched", "specify a directory: `purlin dev -f DIR`"));
     }

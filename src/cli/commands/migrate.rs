@@ -87,7 +87,8 @@ async fn records(
             console.diagnostics(&problems);
             Vec::new()
         })?;
-        config.add_program(program.clone());
+        config.add(program.module());
+        config.link();
         let objects = convert::convert_objects(state, &config, &providers).await?;
         // The configuration of a provider can depend on objects.
         let place = Place { config: &config, source: &source, providers: &|_| None };

@@ -7,7 +7,7 @@ use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::Target;
 use crate::cli::output::Console;
-use crate::cli::ui::{self, FilesSession};
+use crate::cli::ui::{self, FilesSession, Follower};
 use controller::ui::cluster::ClusterSession;
 
 /// Serves until a signal.
@@ -23,12 +23,11 @@ pub async fn run(args: UiArgs, console: Console) -> anyhow::Result<Exit> {
             }
             let session = Arc::new(FilesSession::new(files));
             // The first plan, so that its errors are on the page when it opens.
-            let mut engine = None;
-            session.observe(&mut engine).await;
+            let follower = Follower::new(session.clone()).await;
             let namespace = session.namespace();
             tokio::select! {
                 served = ui::serve(session.clone(), args.port, &namespace, console) => served?,
-                () = session.follow(engine) => {}
+                () = follower.follow() => {}
             }
         }
         Target::Cluster(target) => {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::module::with_others;
 use crate::cli::local::{DesiredState, uncovered_records};
 use api::ProviderConfigStatus;
-use engine::load::{DataLookup, Instance, ProviderConfig};
+use engine::load::{Config, DataLookup, Instance, ProviderConfig};
 use model::data::StringData;
 use model::{Address, DataRef, Diagnostic, Diagnostics, Name, Reason, Version};
 use runtime::reconcile::index::{
@@ -16,7 +17,9 @@ use runtime::store::UnreadableRecord;
 /// The manifests at the last read.
 #[derive(Default)]
 pub struct DirectoryState {
-    resources: BTreeMap<Name, Arc<Instance>>,
+    config: Config,
+    /// The names of its Resources and Modules.
+    resources: BTreeSet<Name>,
     configs: BTreeMap<Arc<str>, Arc<ProviderConfig>>,
     /// The debug format of the Providers, to detect changes.
     providers: Option<String>,
@@ -64,22 +67,30 @@ impl DirectoryState {
         events.extend(removed.cloned().map(Event::ProviderConfigDeleted));
         self.configs = configs;
         events.extend(self.inputs());
-        let resources: BTreeMap<Name, Arc<Instance>> = config
-            .names()
-            .filter_map(|stem| Some((stem.name.clone(), config.resource(&Address::single(stem.clone())).cloned()?)))
-            .collect();
+        let mut config = config;
+        if !self.read_errors.is_empty() {
+            // A Terraform configuration with an error says nothing. What it said last stays in force.
+            for module in self.config.modules.values() {
+                if !config.modules.contains_key(module.address.name()) {
+                    config.add(Arc::clone(module));
+                }
+            }
+        }
+        let resources = resources(&config);
         self.faulty.retain(|name| resources.contains_key(name));
         // Must precede the deletions, so that they are held.
         events.push(Event::Incomplete(self.incomplete(true)));
         events.extend(resources.values().map(|instance| Event::ResourceApplied(observed(instance))));
-        let removed = self.resources.keys().filter(|name| !resources.contains_key(*name));
+        let removed = self.resources.iter().filter(|name| !resources.contains_key(*name));
         events.extend(removed.cloned().map(Event::ResourceDeleted));
-        self.resources = resources;
+        self.resources = resources.into_keys().collect();
+        self.config = config;
         events
     }
 
-    pub fn resource(&self, name: &str) -> Option<&Arc<Instance>> {
-        self.resources.get(name)
+    /// What the files say of an object, or of its family.
+    pub fn resource(&self, address: &Address) -> Option<&Arc<Instance>> {
+        self.config.resource(address)
     }
 
     /// Returns the reasons why the desired state may be incomplete.
@@ -89,7 +100,11 @@ impl DirectoryState {
         let faulty = self
             .faulty
             .iter()
-            .map(|name| Diagnostic::general(Reason::SourceIncomplete, format!("`{name}` has an error")));
+            .map(|name| match name.is_empty() {
+                true => "the Terraform configuration has an error".to_owned(),
+                false => format!("`{name}` has an error"),
+            })
+            .map(|what| Diagnostic::general(Reason::SourceIncomplete, what));
         self.read_errors.iter().chain(&self.uncovered).cloned().chain(faulty).chain(just_changed).collect()
     }
 
@@ -132,6 +147,14 @@ impl DirectoryState {
         };
         ObservedProviderConfig { config: config.clone(), meta: Arc::new(meta) }
     }
+}
+
+/// The Resources and Modules by name. A Module also has the objects of other sources with its name, which are only recorded.
+fn resources(config: &Config) -> BTreeMap<Name, Arc<Instance>> {
+    let written = config.names().filter(|stem| stem.part.is_none());
+    let written = written.filter_map(|stem| config.resource(&stem.clone().single()));
+    let modules = config.modules.values().map(|module| with_others(module, config));
+    written.cloned().chain(modules).map(|instance| (instance.address.name().clone(), instance)).collect()
 }
 
 fn observed(instance: &Arc<Instance>) -> ObservedResource {

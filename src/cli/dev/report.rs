@@ -80,6 +80,8 @@ impl DevReporter {
         self.held.retain(|name| !names.contains(name));
         self.held.extend(incomplete.map(|change| change.address.name().clone()));
         let mut diagnostics = plan.diagnostics.clone();
+        // What waits for changes of this plan is planned after them.
+        diagnostics.retain(|diagnostic| diagnostic.reason != Reason::Waiting || diagnostic.address.is_some());
         if has_no_errors {
             // The files have just changed; this is resolved after a moment.
             diagnostics.retain(|diagnostic| diagnostic.reason != Reason::SourceIncomplete);
@@ -122,10 +124,10 @@ impl DevReporter {
     fn status_line(&self, has_no_errors: bool) -> &'static str {
         match (self.held.is_empty(), has_no_errors) {
             (false, true) => {
-                "Manifests were removed. Their objects are destroyed when the files have not changed for one second, \
+                "Objects were removed from the files. They are destroyed when the files have not changed for one second, \
                  unless they are protected."
             }
-            (false, false) => "Manifests were removed. Their objects are kept until the errors above are fixed.",
+            (false, false) => "Objects were removed from the files. They are kept until the errors above are fixed.",
             _ if self.problems.values().chain([&self.general]).any(|found| has_errors(found)) => {
                 "No more changes can be applied until the errors above are fixed. Watching for changes."
             }

@@ -1,6 +1,8 @@
 //! The event loop of `purlin dev`: executes the commands of the reconciler, and sends it events.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -12,8 +14,8 @@ use super::watch::Watch;
 use crate::cli::failure::Exit;
 use crate::cli::failures::LastFailures;
 use crate::cli::inputs::{OtherSources, due};
-use crate::cli::local::{self, LockedState};
-use crate::cli::options::{Files, Planning, source_paths};
+use crate::cli::local::{self, DesiredState, LockedState};
+use crate::cli::options::{Files, Planning};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::run;
@@ -27,7 +29,10 @@ use runtime::reconcile::time::{Moment, Time};
 use runtime::reconcile::{
     Command, MoveRequest, MoveResult, PlanRequest, Policy, Reconciler, RecoveryResult, Signal, Turn,
 };
-use runtime::store::StateFile;
+use runtime::store::{LoadedRecords, RecordedConfiguration, StateFile};
+
+/// The longest sleep when nothing is due.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// A running `purlin dev`.
 pub struct DevSession {
@@ -37,6 +42,8 @@ pub struct DevSession {
     reconciler: Reconciler,
     workers: Workers,
     plans: JoinSet<Signal>,
+    /// The files are being read. They are not looked at meanwhile.
+    readings: JoinSet<DesiredState>,
     /// Running recoveries and moves. A shutdown waits for them.
     recoveries: JoinSet<Signal>,
     directory: DirectoryState,
@@ -50,6 +57,8 @@ pub struct DevSession {
     /// The events of the first turn.
     initial_events: Vec<Signal>,
     state: Arc<StateFile>,
+    /// What was known of Terraform configurations at the start.
+    configurations: BTreeMap<Arc<str>, RecordedConfiguration>,
     failures: LastFailures,
 }
 
@@ -72,6 +81,9 @@ impl DevSession {
         let mut sources = RecordedSources::new(Arc::clone(&state));
         desired.coverage = desired.coverage.after(loaded.given);
         sources.complete(&mut desired, &loaded.records, &mut reporter);
+        let mut watch = Watch::new(&files, std::time::Instant::now());
+        watch.follow(&desired);
+        let configurations = loaded.configurations;
         let mut directory = DirectoryState::new(loaded.unreadable.clone());
         directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));
         let failures = LastFailures::new(loaded.failures);
@@ -84,13 +96,15 @@ impl DevSession {
         }
         Self {
             namespace: namespace.to_string(),
-            watch: Watch::new(files.sources.clone(), source_paths(&files.state), std::time::Instant::now()),
+            watch,
             files,
             sources,
             workers: Workers::new(engine.clone(), namespace.clone(), DesiredDigests::default()),
             engine,
             reconciler,
             plans: JoinSet::new(),
+            readings: JoinSet::new(),
+            configurations,
             recoveries: JoinSet::new(),
             directory,
             recently_changed: true,
@@ -132,6 +146,7 @@ impl DevSession {
                 report = self.workers.next(), if !self.workers.is_idle() => Signal::Worker(report),
                 Some(planned) = self.plans.join_next() => task_result(planned),
                 Some(result) = self.recoveries.join_next() => task_result(result),
+                Some(read) = self.readings.join_next() => self.files_read(ended(read)),
                 stop = signals.received() => match self.handle_signal(stop).await {
                     Some(signal) => {
                         stopping = true;
@@ -162,20 +177,23 @@ impl DevSession {
     fn wake(&self, turn: Turn) -> Instant {
         let quiet = (self.recently_changed && self.is_planned()).then(|| self.watch.quiet_at().into());
         let timer = turn.wake.map(|time| self.started + time.0);
-        [quiet, timer].into_iter().flatten().fold(self.watch.next_poll().into(), Instant::min)
+        let poll = self.readings.is_empty().then(|| self.watch.next_poll().into());
+        let next = [quiet, timer, poll].into_iter().flatten().min();
+        next.unwrap_or_else(|| Instant::now() + IDLE)
     }
 
     /// Whether every change of the files is planned. Only then are the errors of all manifests known.
     fn is_planned(&self) -> bool {
-        self.plans.is_empty() && self.reconciler.gauges().queued == 0
+        self.plans.is_empty() && self.readings.is_empty() && self.reconciler.gauges().queued == 0
     }
 
     /// Checks whether the files have changed, or have been unchanged for long enough to treat missing manifests as
     /// removed.
     fn check_files(&mut self) -> Signal {
         let now = std::time::Instant::now();
-        if now >= self.watch.next_poll() && self.watch.poll() {
-            return self.read_files();
+        if self.readings.is_empty() && now >= self.watch.next_poll() && self.watch.poll() {
+            self.read_files();
+            return Signal::Wake;
         }
         if self.recently_changed && self.watch.is_quiet(now) && self.is_planned() {
             self.recently_changed = false;
@@ -184,8 +202,16 @@ impl DevSession {
         Signal::Wake
     }
 
-    fn read_files(&mut self) -> Signal {
-        let desired = local::without_modules(local::read(&self.files), "dev");
+    /// Begins to read the files. A Terraform configuration asks its providers, which may take long.
+    fn read_files(&mut self) {
+        let (files, engine) = (self.files.clone(), self.engine.clone());
+        let records = self.reconciler.records().clone();
+        let loaded = LoadedRecords { records, configurations: self.configurations.clone(), ..LoadedRecords::default() };
+        self.readings.spawn(async move { local::with_modules(local::read(&files), &engine.drivers, &loaded).await });
+    }
+
+    fn files_read(&mut self, desired: DesiredState) -> Signal {
+        self.watch.follow(&desired);
         let mut desired = match local::in_namespace(desired, Some(self.namespace.clone()), &self.files) {
             Ok(desired) => desired,
             Err(error) => {
@@ -236,13 +262,13 @@ impl DevSession {
                 let directory = &self.directory;
                 self.failures.event(&progress, || {
                     let recorded = self.reconciler.records().get(address).map(|stored| &stored.record.type_name);
-                    recorded.or_else(|| directory.resource(address.name()).map(|instance| &instance.type_name)).cloned()
+                    recorded.or_else(|| directory.resource(address).map(|instance| &instance.type_name)).cloned()
                 });
                 self.reporter.progress(&progress, self.reconciler.records());
             }
             Command::Execute(order) => self.workers.execute(order),
             Command::Recover(stored) => {
-                let instance = self.directory.resource(stored.record.address.name()).cloned();
+                let instance = self.directory.resource(&stored.record.address).cloned();
                 self.recoveries.spawn(recover(engine, stored, instance));
             }
             Command::Move(request) => drop(self.recoveries.spawn(carry_out_moves(engine, *request))),
@@ -265,12 +291,14 @@ impl DevSession {
     }
 }
 
-/// Returns the result of a task. A panic of the task is propagated.
-fn task_result(ended: Result<Signal, JoinError>) -> Signal {
-    ended.unwrap_or_else(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => Signal::Wake,
-    })
+/// Returns the result of a task that may be aborted.
+fn task_result(result: Result<Signal, JoinError>) -> Signal {
+    if result.as_ref().is_err_and(JoinError::is_cancelled) { Signal::Wake } else { ended(result) }
+}
+
+/// Returns the result of a task that is never aborted. A panic of the task is propagated.
+fn ended<T>(result: Result<T, JoinError>) -> T {
+    result.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 async fn plan(engine: Arc<Engine>, mut request: PlanRequest) -> Signal {

@@ -10,6 +10,8 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::cli::local::DesiredState;
+use crate::cli::options::{Files, source_paths};
 use engine::load::SourcePaths;
 
 /// The minimum poll interval, short enough that users do not notice a delay.
@@ -22,19 +24,49 @@ const MAX_SHARE: u32 = 20;
 /// an editor, removes files for a moment.
 pub const QUIET: Duration = Duration::from_secs(1);
 
+/// More files than these are not looked at: a directory with a Terraform configuration may contain anything.
+const MAX_FILES: usize = 20_000;
+
 /// The last known state of the files, and when it changed.
 pub struct Watch {
     sources: Vec<PathBuf>,
     paths: SourcePaths,
+    /// The files with values of variables that the command line names.
+    values: Vec<PathBuf>,
+    /// The directories of the modules of a Terraform configuration.
+    modules: Vec<PathBuf>,
     fingerprint: u64,
     changed: Instant,
     next_look: Instant,
 }
 
 impl Watch {
-    pub fn new(sources: Vec<PathBuf>, paths: SourcePaths, now: Instant) -> Self {
-        let fingerprint = fingerprint(&sources, &paths);
-        Self { sources, paths, fingerprint, changed: now, next_look: now + MIN_INTERVAL }
+    pub fn new(files: &Files, now: Instant) -> Self {
+        let paths = source_paths(&files.state);
+        let modules = files.root_module().map(Path::to_owned).into_iter().collect();
+        let values = files.variables.files().map(Path::to_owned).collect();
+        Self::of(files.sources.clone(), paths, values, modules, now)
+    }
+
+    fn of(
+        sources: Vec<PathBuf>,
+        paths: SourcePaths,
+        values: Vec<PathBuf>,
+        modules: Vec<PathBuf>,
+        now: Instant,
+    ) -> Self {
+        let mut watch =
+            Self { sources, paths, values, modules, fingerprint: 0, changed: now, next_look: now + MIN_INTERVAL };
+        watch.fingerprint = watch.fingerprint();
+        watch
+    }
+
+    /// Watches the modules of what was read too.
+    pub fn follow(&mut self, read: &DesiredState) {
+        if !read.module_directories.is_empty() && self.modules != read.module_directories {
+            self.modules.clone_from(&read.module_directories);
+            self.fingerprint = self.fingerprint();
+        }
     }
 
     pub fn next_poll(&self) -> Instant {
@@ -44,7 +76,7 @@ impl Watch {
     /// Returns whether the files have changed since the last poll.
     pub fn poll(&mut self) -> bool {
         let before = Instant::now();
-        let fingerprint = fingerprint(&self.sources, &self.paths);
+        let fingerprint = self.fingerprint();
         let now = Instant::now();
         self.next_look = now + MIN_INTERVAL.max((now - before) * MAX_SHARE);
         let changed = fingerprint != self.fingerprint;
@@ -66,16 +98,44 @@ impl Watch {
     }
 }
 
-/// A digest of the names, sizes and times of the files that are read.
-fn fingerprint(sources: &[PathBuf], paths: &SourcePaths) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let (files, errors) = paths.files(sources);
-    files.iter().for_each(|file| hash_file(&file.path, &mut hasher));
-    for (path, error) in errors {
-        path.hash(&mut hasher);
-        error.kind().hash(&mut hasher);
+impl Watch {
+    /// A digest of the names, sizes and times of the files that are read.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let (files, errors) = self.paths.files(&self.sources);
+        files.iter().for_each(|file| hash_file(&file.path, &mut hasher));
+        for (path, error) in errors {
+            path.hash(&mut hasher);
+            error.kind().hash(&mut hasher);
+        }
+        self.values.iter().for_each(|file| hash_file(file, &mut hasher));
+        let mut left = MAX_FILES;
+        // A module below another one is found twice, which changes nothing.
+        self.modules.iter().for_each(|module| self.hash_module(module, &mut left, &mut hasher));
+        hasher.finish()
     }
-    hasher.finish()
+
+    /// Functions can read any file of a module. Hidden ones are those of tools, except the list of the installed modules and the
+    /// lock file, and so are states.
+    fn hash_module(&self, directory: &Path, left: &mut usize, hasher: &mut DefaultHasher) {
+        for known in [".terraform/modules/modules.json", ".terraform.lock.hcl"] {
+            hash_file(&directory.join(known), hasher);
+        }
+        let mut entries: Vec<_> = fs::read_dir(directory).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            let is_of_tool = name.starts_with('.') || name.contains(".tfstate");
+            if is_of_tool || self.paths.is_own(&name) || *left == 0 {
+                continue;
+            }
+            *left -= 1;
+            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => self.hash_module(&path, left, hasher),
+                false => hash_file(&path, hasher),
+            }
+        }
+    }
 }
 
 fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
@@ -99,7 +159,7 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("sub")).unwrap();
         let paths = SourcePaths::new(&path("purlin.db"), &path("published"));
-        let mut watch = Watch::new(vec![directory.path().to_owned()], paths, Instant::now());
+        let mut watch = Watch::of(vec![directory.path().to_owned()], paths, Vec::new(), Vec::new(), Instant::now());
         fs::write(path("purlin.db"), "x").unwrap();
         assert!(!watch.poll());
         fs::write(path("app.yaml"), "x").unwrap();
@@ -111,5 +171,26 @@ mod tests {
         fs::write(path("sub/app.yaml"), "x").unwrap();
         assert!(watch.poll());
         assert!(!watch.is_quiet(Instant::now()) && watch.is_quiet(watch.quiet_at()));
+    }
+
+    #[test]
+    fn all_files_of_modules_count_except_those_of_tools() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for name in ["root/.git", "root/templates", "other"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        let paths = SourcePaths::new(&path("root/purlin.db"), &path("root/published"));
+        let modules = vec![path("root"), path("other")];
+        let mut watch = Watch::of(vec![path("root")], paths, vec![path("own.tfvars")], modules, Instant::now());
+        for name in ["root/purlin.db-wal", "root/.git/HEAD", "root/terraform.tfstate.backup", "root.txt"] {
+            fs::write(path(name), "x").unwrap();
+            assert!(!watch.poll(), "{name}");
+        }
+        for name in ["root/main.tf", "root/templates/a.tpl", "other/main.tf", "own.tfvars", "root/.terraform.lock.hcl"]
+        {
+            fs::write(path(name), "x").unwrap();
+            assert!(watch.poll() && !watch.poll(), "{name}");
+        }
     }
 }

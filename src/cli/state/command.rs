@@ -182,7 +182,7 @@ pub async fn forget(
 /// exist (`RecordMissing`). A record that cannot be read is not missing, so beside it a name stands for nothing.
 async fn missing(records: &Records, address: &Address) -> anyhow::Result<Vec<Address>> {
     let is_family = !address.is_instance() && !records.editor.is_missing(address);
-    if is_family && records.unreadable.iter().any(|record| record.address.name() == address.name()) {
+    if is_family && records.unreadable.iter().any(|record| record.address.stem == address.stem) {
         return Ok(Vec::new());
     }
     records.editor.missing(address).await
@@ -247,7 +247,7 @@ fn selected<'r>(address: &Address, recorded: &'r Recorded) -> Vec<&'r Stored> {
     match recorded.get(address) {
         Some(stored) => vec![stored],
         None if address.is_instance() => Vec::new(),
-        None => recorded.values().filter(|stored| stored.record.address.name() == address.name()).collect(),
+        None => recorded.values().filter(|stored| stored.record.address.stem == address.stem).collect(),
     }
 }
 

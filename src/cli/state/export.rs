@@ -96,7 +96,8 @@ async fn program(files: &Files, recorded: &Recorded, providers: &Arc<Providers>)
     let mut desired = local::read(files);
     let program = desired.modules.take()?.program(providers).await.ok()?;
     let mut config = desired.config;
-    config.add_program(program.clone());
+    config.add(program.module());
+    config.link();
     let (readings, namespace, planned) = (Readings::new(), desired.namespace, BTreeMap::new());
     let scope = RecordedScope {
         config: &config,

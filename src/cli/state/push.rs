@@ -73,6 +73,11 @@ async fn check(records: &[Record], there: &Recorded, editor: &ClusterEditor) -> 
     editor.require_namespace().await?;
     for record in records {
         let address = &record.address;
+        if address.is_qualified() {
+            let what =
+                format!("`{address}` is an object of a Terraform configuration, of which clusters have none yet");
+            return Err(Failure::hinted(what, "keep the records in the file, and use `purlin apply` there"));
+        }
         if there.get(address).is_some_and(|stored| *stored.record != *record) {
             return Err(Failure::hinted(
                 format!("`{address}` already has a record in the namespace `{}`", record.namespace),

@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use super::planned::Planned;
 use crate::cli::dev::Watch;
-use crate::cli::local;
-use crate::cli::options::{Files, Planning, source_paths};
+use crate::cli::local::{self, Observation};
+use crate::cli::options::{Files, Planning};
 use crate::cli::view;
 use controller::ui::snapshot::Snapshot;
 use controller::ui::{About, Current, Detail, LONGEST_WAIT, PlanDetail, Refusal, Session, decision};
@@ -33,10 +33,18 @@ struct Observed {
     planned: Option<Planned>,
 }
 
-/// A session on files. It shows what [`FilesSession::follow`] has read.
+/// A session on files. It shows what a [`Follower`] has read.
 pub struct FilesSession {
     files: Files,
     latest: watch::Sender<Arc<Observed>>,
+}
+
+/// What reads and plans for a session.
+pub struct Follower {
+    session: Arc<FilesSession>,
+    watch: Watch,
+    /// That of the last plan, with the owner name that it marks objects with. Providers stay running between plans.
+    engine: Option<(String, Engine)>,
 }
 
 impl FilesSession {
@@ -49,54 +57,64 @@ impl FilesSession {
         self.latest.borrow().snapshot.namespace.clone()
     }
 
-    /// Reads the files and records once, then whenever they change. Never ends.
-    pub async fn follow(&self, mut engine: Option<(String, Engine)>) {
-        let mut watch = Watch::new(self.files.sources.clone(), source_paths(&self.files.state), Instant::now());
+    fn planned<T>(&self, show: impl FnOnce(&Planned) -> Option<T>) -> Result<T, Refusal> {
+        let observed = Arc::clone(&self.latest.borrow());
+        let shown = observed.planned.as_ref().and_then(show);
+        shown.ok_or_else(|| Refusal::new(404, "there is no such object"))
+    }
+}
+
+impl Follower {
+    /// Reads the files and records once.
+    pub async fn new(session: Arc<FilesSession>) -> Self {
+        let watch = Watch::new(&session.files, Instant::now());
+        let mut follower = Self { session, watch, engine: None };
+        follower.observe().await;
+        follower
+    }
+
+    /// Reads the files and records whenever they change. Never ends.
+    pub async fn follow(mut self) {
         loop {
-            let seen = state_fingerprint(&self.files);
-            self.observe(&mut engine).await;
-            while state_fingerprint(&self.files) == seen && !(Instant::now() >= watch.next_poll() && watch.poll()) {
+            let seen = state_fingerprint(&self.session.files);
+            self.observe().await;
+            let files = &self.session.files;
+            while state_fingerprint(files) == seen && !(Instant::now() >= self.watch.next_poll() && self.watch.poll()) {
                 tokio::time::sleep(INTERVAL).await;
             }
         }
     }
 
-    /// Reads and plans. `engine` is the one of the last plan, with the owner name that it marks objects with.
-    pub async fn observe(&self, engine: &mut Option<(String, Engine)>) {
-        let planned = self.plan(engine).await;
-        let version = self.latest.borrow().version + 1;
+    /// Reads and plans.
+    async fn observe(&mut self) {
+        let planned = self.plan().await;
+        let latest = &self.session.latest;
+        let version = latest.borrow().version + 1;
         let observed = match planned {
             Ok(planned) => Observed { version, snapshot: Arc::new(planned.snapshot()), planned: Some(planned) },
             Err(error) => {
-                let before = self.latest.borrow().snapshot.clone();
+                let before = latest.borrow().snapshot.clone();
                 let notes = vec![format!("The files or the records cannot be read: {error:#}")];
                 let snapshot = Arc::new(Snapshot { notes, ..(*before).clone() });
                 Observed { version, snapshot, planned: None }
             }
         };
-        self.latest.send_replace(Arc::new(observed));
+        latest.send_replace(Arc::new(observed));
     }
 
-    async fn plan(&self, engine: &mut Option<(String, Engine)>) -> anyhow::Result<Planned> {
-        let planning = Planning::without_refresh();
-        let local::Observation { inputs, running, owner } = local::observe(&self.files)?;
-        // Providers stay running between plans.
-        let (_, engine) = match engine.take_if(|(known, _)| *known != owner) {
-            None if engine.is_some() => engine.as_mut().expect("it was just checked"),
-            _ => {
-                let drivers = local::drivers(&self.files, &owner).await?;
-                engine.insert((owner, view::planning_engine(drivers, planning.limits)))
-            }
+    async fn plan(&mut self) -> anyhow::Result<Planned> {
+        let (files, planning) = (&self.session.files, Planning::without_refresh());
+        let observation = Observation::of(files)?;
+        self.watch.follow(observation.desired());
+        let engine = match self.engine.take() {
+            Some((owner, engine)) if owner == observation.owner() => engine,
+            _ => view::planning_engine(local::drivers(files, observation.owner()).await?, planning.limits),
         };
+        let (_, engine) = self.engine.insert((observation.owner().to_owned(), engine));
+        let (inputs, running) = observation.inputs(files, &engine.drivers).await?;
         let parameters = crate::cli::inputs::PlanParameters { running, ..Default::default() };
         let planned = inputs.plan(engine, &planning, parameters).await?;
         Ok(Planned { inputs, planned })
-    }
-
-    fn planned<T>(&self, show: impl FnOnce(&Planned) -> Option<T>) -> Result<T, Refusal> {
-        let observed = Arc::clone(&self.latest.borrow());
-        let shown = observed.planned.as_ref().and_then(show);
-        shown.ok_or_else(|| Refusal::new(404, "there is no such object"))
     }
 }
 

@@ -77,3 +77,98 @@ fn nothing_is_destroyed_while_a_file_cannot_be_read() {
     sandbox.remove("files/b.yaml");
     dev.wait_until("b is destroyed", |_| sandbox.recorded() == ["a", "c"]);
 }
+
+/// A Terraform configuration with a file, a module beside it, and keys that are known only when other objects are there.
+const CONFIGURATION: &str = r#"
+variable "n" { default = 1 }
+resource "terraform_data" "base" { input = file("${path.module}/base.txt") }
+resource "terraform_data" "many" {
+  count = var.n
+  input = "${terraform_data.base.output}-${count.index}"
+}
+resource "terraform_data" "later" {
+  for_each = toset(terraform_data.many[*].output)
+  input    = each.key
+}
+module "inner" {
+  source = "../inner"
+  from   = terraform_data.base.id
+}
+"#;
+
+const INNER: &str = "variable \"from\" {}\nresource \"terraform_data\" \"a\" { input = var.from }\n";
+
+fn configuration() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("tf/main.tf", CONFIGURATION);
+    sandbox.write("tf/base.txt", "x");
+    sandbox.write("inner/main.tf", INNER);
+    sandbox
+}
+
+fn wait_recorded(sandbox: &Sandbox, dev: &mut RunningCommand, objects: &[&str]) {
+    dev.wait_until(&format!("the objects are {objects:?}"), |_| {
+        sandbox.path("purlin.db").exists() && sandbox.recorded() == objects
+    });
+}
+
+#[test]
+fn a_terraform_configuration_is_followed_with_all_its_files() {
+    let sandbox = configuration();
+    let mut dev = sandbox.start(&["dev", "-f", "tf"]);
+    let [inner, other] = ["module.inner.terraform_data.a", "module.inner.terraform_data.b"];
+    let [base, first, second] = ["terraform_data.base", "terraform_data.many[0]", "terraform_data.many[1]"];
+    let later = |key: &str| format!("terraform_data.later[\"{key}\"]");
+    wait_recorded(&sandbox, &mut dev, &[inner, base, &later("x-0"), first]);
+
+    sandbox.write("tf/main.tf", &CONFIGURATION.replace("default = 1", "default = 2"));
+    wait_recorded(&sandbox, &mut dev, &[inner, base, &later("x-0"), &later("x-1"), first, second]);
+    sandbox.write("tf/base.txt", "y");
+    wait_recorded(&sandbox, &mut dev, &[inner, base, &later("y-0"), &later("y-1"), first, second]);
+    sandbox.write("inner/main.tf", &(INNER.to_owned() + "resource \"terraform_data\" \"b\" {}\n"));
+    wait_recorded(&sandbox, &mut dev, &[inner, other, base, &later("y-0"), &later("y-1"), first, second]);
+    dev.wait_until("it is idle", |dev| dev.out().ends_with("All objects are up to date. Watching for changes.\n"));
+    assert!(!dev.err().contains("run apply again"), "it goes on by itself: {}", dev.err());
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+    assert!(sandbox.ok(&["plan", "-f", "tf"]).contains("No changes"));
+}
+
+#[test]
+fn an_error_in_a_terraform_configuration_changes_nothing() {
+    let sandbox = configuration();
+    let mut dev = sandbox.start(&["dev", "-f", "tf"]);
+    let [inner, base] = ["module.inner.terraform_data.a", "terraform_data.base"];
+    let [later, many] = ["terraform_data.later[\"x-0\"]", "terraform_data.many[0]"];
+    wait_recorded(&sandbox, &mut dev, &[inner, base, later, many]);
+
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"base\" {\n");
+    dev.wait_until("the error is printed", |dev| dev.err().contains("tf/main.tf:1: Unclosed configuration block"));
+    // What Terraform would refuse only when it evaluates it is no reason to destroy anything either.
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"base\" {\n  count = tonumber(\"x\")\n}\n");
+    dev.wait_until("the error is printed", |dev| dev.err().contains("tf/main.tf:2:"));
+    sandbox.write("tf/more.tf", "resource \"terraform_data\" \"more\" {}\n");
+    wait_recorded(&sandbox, &mut dev, &[inner, base, later, many, "terraform_data.more"]);
+    let without_module = CONFIGURATION.split("module").next().unwrap();
+    sandbox.write("tf/main.tf", without_module);
+    wait_recorded(&sandbox, &mut dev, &[base, later, many, "terraform_data.more"]);
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+}
+
+#[test]
+fn the_objects_of_another_terraform_configuration_are_left_as_they_are() {
+    let sandbox = configuration();
+    sandbox.write("other/main.tf", "resource \"terraform_data\" \"other\" {}\n");
+    sandbox.ok(&["apply", "-f", "other", "--yes"]);
+    let mut dev = sandbox.start(&["dev", "-f", "tf"]);
+    let [inner, base] = ["module.inner.terraform_data.a", "terraform_data.base"];
+    let [later, many] = ["terraform_data.later[\"x-0\"]", "terraform_data.many[0]"];
+    wait_recorded(&sandbox, &mut dev, &[inner, base, later, many, "terraform_data.other"]);
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"base\" {}\n");
+    wait_recorded(&sandbox, &mut dev, &[base, "terraform_data.other"]);
+    dev.wait_until("it is idle", |dev| dev.out().ends_with("All objects are up to date. Watching for changes.\n"));
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+    assert!(sandbox.ok(&["plan", "-f", "other"]).contains("No changes"));
+}

@@ -22,7 +22,11 @@ struct Answer {
 
 impl View {
     fn start(sandbox: &Sandbox) -> Self {
-        let mut running = sandbox.start(&["ui", "-f", "files"]);
+        Self::of(sandbox, "files")
+    }
+
+    fn of(sandbox: &Sandbox, directory: &str) -> Self {
+        let mut running = sandbox.start(&["ui", "-f", directory]);
         running.wait_until("the address is printed", |view| view.out().ends_with('\n'));
         let address = running.out();
         let rest = address.strip_prefix("http://127.0.0.1:").unwrap();
@@ -152,4 +156,28 @@ fn an_interrupted_step_is_not_shown_as_running() {
         answer = view.get_after(graph, &answer.tag);
     }
     assert_ne!(objects(&answer.body)[0].1, "running");
+}
+
+#[test]
+fn a_terraform_configuration_is_shown_and_followed() {
+    let sandbox = Sandbox::new();
+    let main = "resource \"terraform_data\" \"a\" {}\nmodule \"m\" {\n  source = \"../m\"\n  id     = terraform_data.a.id\n}\n";
+    sandbox.write("tf/main.tf", main);
+    sandbox.write("m/main.tf", "variable \"id\" {}\nresource \"terraform_data\" \"b\" { input = var.id }\n");
+    let view = View::of(&sandbox, "tf");
+    let first = view.get("api/graph?namespace=default");
+    let [inner, a] = ["module.m.terraform_data.b", "terraform_data.a"];
+    assert_eq!(objects(&first.body), [(inner, "waiting", "Create"), (a, "waiting", "Create")]);
+    assert_eq!(first.body["edges"][0]["from"], inner);
+    sandbox.ok(&["apply", "-f", "tf", "--yes"]);
+    let mut answer = first;
+    while objects(&answer.body).iter().any(|(_, state, _)| *state != "ready") {
+        answer = view.get_after("api/graph?namespace=default", &answer.tag);
+    }
+    // A module beside the directory is a part of the configuration.
+    sandbox.write("m/main.tf", "variable \"id\" {}\n");
+    while objects(&answer.body).iter().all(|(_, _, action)| *action != "Destroy") {
+        answer = view.get_after("api/graph?namespace=default", &answer.tag);
+    }
+    assert_eq!(view.get(&format!("api/object?namespace=default&name={inner}")).status, 200);
 }

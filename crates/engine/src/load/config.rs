@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::expression::Variable;
 use super::provider_resolver::{BUILT_IN, ProviderResolver, prefix};
 use super::{
-    Expansion, Family, Instance, InstanceKeys, InstanceSelector, Program, ProviderBinding, ProviderConfig,
-    ProviderSpec, Reference, Repetition,
+    Expansion, Family, Instance, InstanceKeys, InstanceSelector, ProviderBinding, ProviderConfig, ProviderSpec,
+    Reference, Repetition,
 };
 use model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, Namespace, Number, Path, ProviderUse, Segment, Stem, Value, in_stem,
+    Address, Diagnostic, Diagnostics, InstanceKey, Name, Namespace, Number, Path, ProviderUse, Segment, Stem, Value,
+    in_stem,
 };
 
 /// The desired state of one namespace.
@@ -21,8 +22,8 @@ pub struct Config {
     pub instances: BTreeMap<Address, Arc<Instance>>,
     /// Every Resource with `count`, `forEach` or `enabled`, by name. Their known instances are in `instances`.
     pub families: BTreeMap<Stem, Arc<Family>>,
-    /// A configuration in another language, whose Resources are among the others.
-    pub program: Option<Arc<dyn Program>>,
+    /// The Modules, whose configurations give the Resources of their names. On files, the one of the directory has no name.
+    pub modules: BTreeMap<Name, Arc<Instance>>,
     /// By name.
     pub providers: BTreeMap<Arc<str>, Arc<ProviderSpec>>,
     /// By name.
@@ -41,9 +42,12 @@ impl Config {
         self.incomplete.iter().filter(|problem| problem.address.is_none())
     }
 
-    /// Adds a Resource: its instance, or its family with the known instances. Call [`Config::link`] after adding all
-    /// Resources.
+    /// Adds a Resource: its instance, or its family with the known instances; or a Module with those of its configuration. Call
+    /// [`Config::link`] after adding all Resources.
     pub fn add(&mut self, resource: Arc<Instance>) {
+        if resource.program.is_some() {
+            return self.add_module(resource);
+        }
         let Some(repetition) = &resource.repetition else {
             self.instances.insert(resource.address.clone(), resource);
             return;
@@ -79,16 +83,18 @@ impl Config {
         self.instances.is_empty() && self.families.is_empty()
     }
 
-    /// Returns the instance of an address, or the shared part of its family.
+    /// Returns the instance of an address, the shared part of its family, or the Module.
     pub fn resource(&self, address: &Address) -> Option<&Arc<Instance>> {
-        self.instances.get(address).or_else(|| self.families.get(&address.stem).map(|family| &family.shared))
+        let family = || self.families.get(&address.stem).map(|family| &family.shared);
+        let module = || self.modules.get(address.name()).filter(|_| address.is_single());
+        self.instances.get(address).or_else(family).or_else(module)
     }
 
     /// Returns the config with the instances of these families added.
     #[must_use]
     pub fn expanded(&self, expansions: &BTreeMap<Stem, InstanceKeys>) -> Self {
         let mut config = self.clone();
-        config.add_resources_of_program();
+        config.add_resources_of_modules();
         for (name, members) in expansions.iter().filter(|(name, _)| !Address::single((*name).clone()).is_qualified()) {
             let Some(family) = config.families.get_mut(name) else { continue };
             Arc::make_mut(family).expansion = Expansion::Known(members.clone());
@@ -155,7 +161,7 @@ impl Config {
         let bare = self
             .providers
             .keys()
-            .filter(|name| self.program.is_none() && !self.provider_configs.contains_key(*name))
+            .filter(|name| self.modules.is_empty() && !self.provider_configs.contains_key(*name))
             .map(|name| Arc::new(ProviderConfig::without_configuration(name)));
         let constant = configs.chain(bare).filter(|config| config.references.is_empty());
         constant.filter_map(|config| ProviderBinding::new(config, &self.providers).constant())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Hook, Inputs, Lines, ProviderBinding, Publication, Reference, Repetition, Template};
+use super::{Condition, Hook, Inputs, Lines, Program, ProviderBinding, Publication, Reference, Repetition, Template};
 use model::{
     Address, Diagnostics, IgnoredChange, ImportRequest, InstanceKey, Path, RequiredApprovals, Source, TypeName, Uid,
     Value, has_errors,
@@ -31,6 +31,8 @@ pub struct Instance {
     pub publish: Arc<[Publication]>,
     /// `count`, `forEach` and `enabled`. Set on the shared part of a family, not on its instances.
     pub repetition: Option<Arc<Repetition>>,
+    /// Of a Module: the configuration whose objects it has. The Module itself is no object.
+    pub program: Option<Arc<dyn Program>>,
     /// `each.value` in a `forEach` family.
     pub each: Option<Arc<EachValue>>,
     /// All dependencies: references in expressions and `dependsOn`, sorted by address and path.
@@ -99,6 +101,11 @@ impl Instance {
     /// Returns the position of a field in the file of the manifest, or of the manifest itself.
     pub fn source_of(&self, field: Option<&Path>) -> Option<Source> {
         field.map_or_else(|| self.source.clone(), |field| self.lines.source_of(field, self.source.as_ref()))
+    }
+
+    /// Whether it stands for any number of objects, which are not known before they are planned.
+    pub fn is_family(&self) -> bool {
+        self.repetition.is_some() || self.program.is_some()
     }
 
     /// Whether the object is desired, as the ordering rules define it.
@@ -177,6 +184,7 @@ impl Instance {
             inputs: Inputs::default(),
             publish: Arc::default(),
             repetition: None,
+            program: None,
             each: None,
             references: Arc::default(),
             reads_after: None,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Config, Family, Instance, ProviderConfig, ProviderSpec, Scope};
-use model::{Address, Diagnostics, Record, Recorded, Value};
+use model::{Address, Diagnostics, Name, Record, Stem, Stored, Value};
 
 /// A configuration in another language. It describes Resources whose expressions are [`super::expression::Foreign`]. Which
 /// there are may depend on the values of others: a program remembers the values that its expressions were last evaluated
@@ -53,32 +53,53 @@ pub struct Output {
 }
 
 impl Config {
-    /// Adds a program and its Resources. Only one program can be added.
-    pub fn add_program(&mut self, program: Arc<dyn Program>) {
-        self.program = Some(program);
-        self.add_resources_of_program();
-        self.link();
+    /// Adds a Module and the Resources of its configuration.
+    pub(super) fn add_module(&mut self, module: Arc<Instance>) {
+        let name = module.address.name().clone();
+        self.modules.insert(name.clone(), module);
+        self.add_resources_of(&name);
     }
 
-    /// Adds the Resources of the recorded objects that the program says it has no more.
-    pub fn add_removed(&mut self, recorded: &Recorded) {
-        let Some(program) = self.program.clone() else { return };
-        let gone = recorded.values().filter(|stored| self.resource(&stored.record.address).is_none());
-        let removed: Vec<Arc<Instance>> = gone.filter_map(|stored| program.removed(&stored.record)).collect();
+    /// The configurations of the Modules, by name.
+    pub fn programs(&self) -> impl Iterator<Item = (&Name, &Arc<dyn Program>)> {
+        self.modules.iter().filter_map(|(name, module)| Some((name, module.program.as_ref()?)))
+    }
+
+    /// The configuration of the directory, on files.
+    pub fn root_program(&self) -> Option<&Arc<dyn Program>> {
+        self.programs().next().map(|(_, program)| program)
+    }
+
+    /// Adds the Resources of the recorded objects that the configurations say they have no more.
+    pub fn add_removed<'r, I: Iterator<Item = &'r Stored>>(&mut self, recorded: I) {
+        if self.modules.is_empty() {
+            return;
+        }
+        let gone = recorded.filter(|stored| self.resource(&stored.record.address).is_none());
+        let removed = gone.filter_map(|stored| {
+            let module = self.modules.get(stored.record.address.name())?;
+            module.program.as_ref()?.removed(&stored.record)
+        });
+        let removed: Vec<Arc<Instance>> = removed.collect();
         self.instances.extend(removed.into_iter().map(|instance| (instance.address.clone(), instance)));
     }
 
-    /// Replaces the Resources of the program by those that are known now.
-    pub(crate) fn add_resources_of_program(&mut self) {
-        let Some(program) = &self.program else { return };
+    /// Replaces the Resources of all Modules by those that are known now.
+    pub(super) fn add_resources_of_modules(&mut self) {
+        let names: Vec<Name> = self.modules.keys().cloned().collect();
+        names.iter().for_each(|name| self.add_resources_of(name));
+    }
+
+    fn add_resources_of(&mut self, name: &Name) {
+        let Some(program) = self.modules.get(name).and_then(|module| module.program.as_ref()) else { return };
         let ProgramResources { instances, families, providers, provider_configs } = program.resources();
         self.providers.extend(providers.into_iter().map(|spec| (spec.provider.name.clone(), spec)));
         self.provider_configs.extend(provider_configs.into_iter().map(|config| (config.name.clone(), config)));
         // Those of other sources are only recorded, and stay, and so do those that are removed.
+        let is_of_another = |stem: &Stem| stem.part.is_none() || stem.name != *name;
         self.instances
-            .retain(|address, instance| instance.only_recorded || instance.deleting || !address.is_qualified());
-        self.families
-            .retain(|name, family| family.shared.only_recorded || !Address::single(name.clone()).is_qualified());
+            .retain(|address, instance| instance.only_recorded || instance.deleting || is_of_another(&address.stem));
+        self.families.retain(|stem, family| family.shared.only_recorded || is_of_another(stem));
         self.instances.extend(instances.into_iter().map(|instance| (instance.address.clone(), instance)));
         self.families.extend(families.into_iter().map(|family| (family.shared.address.stem.clone(), family)));
     }

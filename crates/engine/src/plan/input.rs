@@ -208,9 +208,10 @@ fn dense(number: usize) -> u32 {
 }
 
 impl<'a> PlanInput<'a> {
-    /// The configuration in another language.
-    pub fn program(&self) -> Option<&'a Arc<dyn Program>> {
-        self.config.program.as_ref().filter(|_| self.options.mode == Mode::Normal)
+    /// The configurations of Modules.
+    pub fn programs(&self) -> impl Iterator<Item = &'a Arc<dyn Program>> {
+        let is_asked = self.options.mode == Mode::Normal;
+        self.config.programs().filter(move |_| is_asked).map(|(_, program)| program)
     }
 
     /// `None` when no driver serves the type.

@@ -245,9 +245,9 @@ impl<'a> Planner<'a> {
     fn apply_constraints(&mut self) {
         self.close_gaps();
         self.rounds += 1;
-        if let Some(program) = self.input.program() {
-            self.input.general = program.problems(&EvalScope { input: &self.input, decisions: &self.decisions });
-        }
+        let scope = EvalScope { input: &self.input, decisions: &self.decisions };
+        let problems: Vec<Diagnostic> = self.input.programs().flat_map(|program| program.problems(&scope)).collect();
+        self.input.general = problems;
         let (flags, again) = constraints::apply(&self.input, &mut self.decisions);
         self.flags = Some(flags);
         self.is_final = again.is_empty();

@@ -147,8 +147,7 @@ impl Reconciler {
     }
 
     fn may_have_new_objects(&self, name: &Name) -> bool {
-        self.recorded(name).next().is_none()
-            || self.index.instance(name).is_some_and(|instance| instance.repetition.is_some())
+        self.recorded(name).next().is_none() || self.index.instance(name).is_some_and(|instance| instance.is_family())
     }
 
     /// Whether a change waits until the object is ready.

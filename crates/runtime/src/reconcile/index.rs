@@ -356,6 +356,7 @@ impl Index {
         resources.for_each(|resource| config.add(self.families.checked(resource)));
         self.providers.fill(&mut config, |provider_config| self.inputs.resolved_config(provider_config));
         config.incomplete.clone_from(&self.incomplete);
+        config.add_removed(names.iter().flat_map(|name| in_family(&self.records, name)).map(|(_, stored)| stored));
         config.link();
         config
     }

@@ -374,7 +374,7 @@ impl TrackedObject {
 
     /// Whether it was planned as exactly this Resource: no family, no inputs and no provider configuration to fill in.
     pub fn is_planned_as(&self, resource: &Instance) -> bool {
-        let as_read = resource.repetition.is_none() && resource.inputs.declared.is_empty();
+        let as_read = !resource.is_family() && resource.inputs.declared.is_empty();
         as_read && self.instance.as_ref().is_some_and(|i| i.provider.is_none() && i.is_equivalent(resource))
     }
 

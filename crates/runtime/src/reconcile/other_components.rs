@@ -83,7 +83,7 @@ impl Reconciler {
             types.contains(&instance.type_name)
                 && !names.contains(instance.address.name())
                 && instance.is_desired()
-                && instance.repetition.is_none()
+                && !instance.is_family()
                 && !instance.has_errors()
                 && !self.index.records().has_objects(&instance.address)
         });
@@ -93,7 +93,7 @@ impl Reconciler {
     /// Whether a plan of the Resource may import an object. The instances of a family may not be known yet.
     fn may_import(&self, instance: &Arc<Instance>) -> bool {
         let imports = instance.imports();
-        let is_unknown = imports.is_empty() && instance.repetition.is_some() && instance.is_desired();
+        let is_unknown = imports.is_empty() && instance.is_family() && instance.is_desired();
         is_unknown || imports.iter().any(|(address, _)| self.is_to_be_imported(instance, address))
     }
 

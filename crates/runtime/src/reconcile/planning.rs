@@ -262,7 +262,7 @@ impl Reconciler {
     pub fn addresses(&self, index: &Index, names: &BTreeSet<Name>) -> BTreeSet<Address> {
         let mut addresses = BTreeSet::new();
         for name in names {
-            let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
+            let instance = index.instance(name).filter(|instance| !instance.is_family());
             addresses.extend(instance.map(|instance| instance.address.clone()));
             addresses.extend(index.records().unreadable().keys().filter(|address| address.name() == name).cloned());
             addresses.extend(self.recorded(name).map(|(address, _)| address.clone()));
@@ -577,7 +577,7 @@ impl PlanRequest {
         let adoption = Adoption {
             scope: self.addresses.iter().filter(|address| names.contains(address.name())).cloned().collect(),
             config: Arc::new(Config {
-                program: config.program.clone(),
+                modules: config.modules.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
                 namespace: config.namespace.clone(),
                 instances: only(&config.instances, &names),
                 families: config.families.iter().filter(|(stem, _)| names.contains(&stem.name)).map(cloned).collect(),

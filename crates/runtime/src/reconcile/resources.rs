@@ -16,7 +16,7 @@ use super::{Command, Reconciler, ReportSubject, StatusTarget, StatusUpdate, Urge
 use api::ResourceStatus;
 use api::conditions::ConditionType;
 use engine::load::{Config, Expansion, Instance, InstanceKeys, Interner};
-use model::{Action, Address, InstanceKey, Name, Reason, Step, Uid};
+use model::{Action, Address, Name, Reason, Step, Uid, in_family};
 
 /// A step or a wait that takes longer than this gets an interim status.
 const INTERIM_DELAY: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ impl Resources {
     /// The event for the Resource of an object. `None` if the family has reported enough events since it was last idle.
     pub fn note(&mut self, address: &Address, mut note: Note) -> Option<(Arc<Instance>, Note)> {
         let followed = self.tracked.get_mut(address.name())?;
-        if address.key != InstanceKey::None {
+        if !address.is_single() {
             if followed.reported >= MAX_REPORTED {
                 *followed.unreported.entry((note.reason, note.action)).or_default() += 1;
                 return None;
@@ -131,11 +131,15 @@ impl TrackedResource {
     }
 
     fn has_keys(&self) -> bool {
-        self.shared.repetition.as_ref().is_some_and(|repetition| repetition.repeat.is_some())
+        let repeats = self.shared.repetition.as_ref().is_some_and(|repetition| repetition.repeat.is_some());
+        repeats || self.shared.program.is_some()
     }
 }
 
 fn extent(config: &Config, shared: &Instance) -> InstanceCount {
+    if shared.program.is_some() {
+        return extent_of_module(config, shared.address.name());
+    }
     let Some(family) = config.families.get(&shared.address.stem) else { return InstanceCount::Known(1) };
     match &family.expansion {
         _ if !shared.is_desired() => InstanceCount::Known(0),
@@ -144,6 +148,17 @@ fn extent(config: &Config, shared: &Instance) -> InstanceCount {
         Expansion::Known(InstanceKeys::Count(count)) => InstanceCount::Known(*count),
         Expansion::Known(InstanceKeys::Keys(keys)) => InstanceCount::Known(keys.len() as u64),
         Expansion::Pending | Expansion::Failed(_) => InstanceCount::Unknown,
+    }
+}
+
+/// The number of all objects of a Module, unless the instances of some block or call are not known.
+fn extent_of_module(config: &Config, name: &Name) -> InstanceCount {
+    let mut families = config.families.values().filter(|family| family.shared.address.name() == name);
+    match families.any(|family| !matches!(family.expansion, Expansion::Known(_))) {
+        true => InstanceCount::Unknown,
+        false => {
+            InstanceCount::Known(in_family(&config.instances, name).filter(|(_, one)| one.is_desired()).count() as u64)
+        }
     }
 }
 

@@ -34,12 +34,14 @@ impl Index {
         self.changes.names.extend(self.entries.keys().cloned().chain(records));
     }
 
-    /// Plans the records without a Resource, which may or may not be destroyed now.
+    /// Plans the records without a Resource, which may or may not be destroyed now, and those of Modules, whose configurations may
+    /// have lost some.
     pub fn incomplete(&mut self, why: Diagnostics) {
         if self.incomplete != why {
             self.incomplete = why;
-            let records = self.records.keys().map(Address::name);
-            self.changes.names.extend(records.filter(|name| !self.entries.contains_key(*name)).cloned());
+            let may_lack = |name: &Name| self.entries.get(name).is_none_or(|entry| entry.instance.program.is_some());
+            let names = self.records.keys().map(Address::name).filter(|name| may_lack(name));
+            self.changes.names.extend(names.cloned());
         }
     }
 
