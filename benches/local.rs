@@ -1,6 +1,6 @@
 //! Local mode, measured as whole processes: plan, apply, and plan without changes, of `terraform_data` objects. The
 //! performance budgets assume these objects: each has two random references to the fifty objects before it, and every
-//! tenth is create-before-destroy.
+//! tenth is create-before-destroy. They are measured as manifests, and as a Terraform configuration in twenty modules.
 //!
 //! `cargo bench --bench local` measures 1,000, 10,000 and 100,000 objects; numbers as arguments select other counts. If
 //! `tofu` or `terraform` is installed, it is measured with the same 1,000 objects in the same run.
@@ -12,6 +12,7 @@ mod processes;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use processes::{exists, measure, references, report};
 
@@ -50,6 +51,34 @@ fn hcl(count: usize) -> String {
     text
 }
 
+/// A configuration in twenty modules. The objects of each have the same references as those of the manifests.
+fn write_modules(directory: &Path, count: usize) {
+    const MODULES: usize = 20;
+    let calls: String =
+        (0..MODULES).map(|number| format!("module \"part_{number}\" {{\n  source = \"./part\"\n}}\n")).collect();
+    fs::create_dir_all(directory.join("part")).expect("a directory");
+    fs::write(directory.join("main.tf"), calls).expect("a file");
+    fs::write(directory.join("part/main.tf"), hcl(count / MODULES)).expect("a file");
+}
+
+/// A Terraform configuration in the same directory layout for Purlin and the others.
+fn configuration(count: usize) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write_modules(directory.path(), count);
+    let program = env!("CARGO_BIN_EXE_purlin");
+    let runs = if count > 10_000 { 3 } else { RUNS };
+    let (mut plans, mut applies, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+    for run in 0..runs {
+        let file = directory.path().join(format!("{run}.db")).to_string_lossy().into_owned();
+        plans.push(measure(program, &["plan", "--state", &file], directory.path()));
+        applies.push(measure(program, &["apply", "--state", &file, "--yes"], directory.path()));
+        nothing.push(measure(program, &["plan", "--state", &file], directory.path()));
+    }
+    report("purlin plan in 20 modules, all new", count, &plans);
+    report("purlin apply in 20 modules, durable", count, &applies);
+    report("purlin plan in 20 modules, nothing to do", count, &nothing);
+}
+
 fn purlin(count: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let program = env!("CARGO_BIN_EXE_purlin");
@@ -72,14 +101,14 @@ fn purlin(count: usize) {
 
 fn upstream(program: &str, count: usize) {
     let directory = tempfile::tempdir().expect("a directory");
-    fs::write(directory.path().join("main.tf"), hcl(count)).expect("a file");
+    write_modules(directory.path(), count);
     measure(program, &["init", "-no-color"], directory.path());
     let plan = measure(program, &["plan", "-no-color"], directory.path());
     let apply = measure(program, &["apply", "-no-color", "-auto-approve"], directory.path());
     let nothing = measure(program, &["plan", "-no-color"], directory.path());
-    report(&format!("{program} plan, all new"), count, &[plan]);
-    report(&format!("{program} apply"), count, &[apply]);
-    report(&format!("{program} plan, nothing to do"), count, &[nothing]);
+    report(&format!("{program} plan in 20 modules, all new"), count, &[plan]);
+    report(&format!("{program} apply in 20 modules"), count, &[apply]);
+    report(&format!("{program} plan in 20 modules, nothing to do"), count, &[nothing]);
 }
 
 fn main() {
@@ -91,6 +120,7 @@ fn main() {
     let counts = if arguments.is_empty() { vec![1_000, 10_000, 100_000] } else { arguments };
     for count in counts {
         purlin(count);
+        configuration(count);
     }
     for program in ["tofu", "terraform"].into_iter().filter(|program| exists(program)) {
         upstream(program, 1_000);

@@ -164,8 +164,8 @@ impl<'a> Dependencies<'a> {
         let resources = resources.iter().filter(move |resource| Some(shared_steps(&resource.address, from)) == nearest);
         resources.map(|resource| {
             let has_keys = resource.objects.iter().any(|object| object.key.is_some());
-            let name = resource.address.to_string();
-            if has_keys { Address::family(name) } else { Address::single(name) }
+            let stem = Stem::in_configuration(Name::default(), resource.address.to_string());
+            if has_keys { stem.family() } else { stem.single() }
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::module::with_others;
+use super::module::as_module;
 use crate::cli::local::{DesiredState, uncovered_records};
 use api::ProviderConfigStatus;
 use engine::load::{Config, DataLookup, Instance, ProviderConfig};
@@ -43,8 +43,9 @@ impl DirectoryState {
         Self { unreadable, ..Self::default() }
     }
 
-    /// Returns the events for all changes since the last read, in the order in which they must be observed.
-    pub fn read(&mut self, desired: DesiredState) -> Vec<Event> {
+    /// Returns the events for all changes since the last read, in the order in which they must be observed. `files`: a digest of
+    /// all files, any of which a Terraform configuration may read.
+    pub fn read(&mut self, desired: DesiredState, files: u64) -> Vec<Event> {
         let DesiredState { config, namespace, data, .. } = desired;
         self.version += 1;
         self.data = data;
@@ -76,7 +77,7 @@ impl DirectoryState {
                 }
             }
         }
-        let resources = resources(&config);
+        let resources = resources(&config, files);
         self.faulty.retain(|name| resources.contains_key(name));
         // Must precede the deletions, so that they are held.
         events.push(Event::Incomplete(self.incomplete(true)));
@@ -150,10 +151,10 @@ impl DirectoryState {
 }
 
 /// The Resources and Modules by name. A Module also has the objects of other sources with its name, which are only recorded.
-fn resources(config: &Config) -> BTreeMap<Name, Arc<Instance>> {
+fn resources(config: &Config, files: u64) -> BTreeMap<Name, Arc<Instance>> {
     let written = config.names().filter(|stem| stem.part.is_none());
     let written = written.filter_map(|stem| config.resource(&stem.clone().single()));
-    let modules = config.modules.values().map(|module| with_others(module, config));
+    let modules = config.modules.values().map(|module| as_module(module, config, files));
     written.cloned().chain(modules).map(|instance| (instance.address.name().clone(), instance)).collect()
 }
 

@@ -12,12 +12,17 @@ struct BesideOthers {
     others: Vec<Arc<Instance>>,
 }
 
-/// A Module with the objects of other sources that have its name.
-pub fn with_others(module: &Arc<Instance>, config: &Config) -> Arc<Instance> {
+/// A Module as the reconciler has it: another one whenever a file has changed (`files` is a digest of them), and with the objects
+/// of other sources that have its name.
+pub fn as_module(module: &Arc<Instance>, config: &Config, files: u64) -> Arc<Instance> {
     let all = in_family(&config.instances, module.address.name()).map(|(_, instance)| instance);
     let others: Vec<Arc<Instance>> = all.filter(|instance| instance.only_recorded).cloned().collect();
-    let Some(own) = module.program.clone().filter(|_| !others.is_empty()) else { return Arc::clone(module) };
-    Arc::new(Instance { program: Some(Arc::new(BesideOthers { own, others })), ..Instance::clone(module) })
+    let program = module.program.clone().map(|own| match others.is_empty() {
+        true => own,
+        false => Arc::new(BesideOthers { own, others }) as Arc<dyn Program>,
+    });
+    let generation = module.generation ^ i64::from_le_bytes(files.to_le_bytes());
+    Arc::new(Instance { program, generation, ..Instance::clone(module) })
 }
 
 impl Program for BesideOthers {

@@ -85,7 +85,7 @@ impl DevSession {
         watch.follow(&desired);
         let configurations = loaded.configurations;
         let mut directory = DirectoryState::new(loaded.unreadable.clone());
-        directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));
+        directory.read(desired, watch.digest()).into_iter().for_each(|event| reconciler.observe(event));
         let failures = LastFailures::new(loaded.failures);
         for stored in loaded.records.into_values() {
             reconciler.observe(Event::RecordApplied(stored));
@@ -222,7 +222,7 @@ impl DevSession {
         self.recently_changed = true;
         self.reporter.files_changed();
         self.sources.complete(&mut desired, self.reconciler.records(), &mut self.reporter);
-        self.directory.read(desired).into_iter().for_each(|event| self.reconciler.observe(event));
+        self.directory.read(desired, self.watch.digest()).into_iter().for_each(|event| self.reconciler.observe(event));
         // The user may have fixed an external problem, and saves a file to trigger a retry.
         Signal::Retry
     }

@@ -69,6 +69,11 @@ impl Watch {
         }
     }
 
+    /// A digest of the files at the last poll.
+    pub fn digest(&self) -> u64 {
+        self.fingerprint
+    }
+
     pub fn next_poll(&self) -> Instant {
         self.next_look
     }

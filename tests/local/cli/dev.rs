@@ -149,7 +149,7 @@ fn an_error_in_a_terraform_configuration_changes_nothing() {
     dev.wait_until("the error is printed", |dev| dev.err().contains("tf/main.tf:2:"));
     sandbox.write("tf/more.tf", "resource \"terraform_data\" \"more\" {}\n");
     wait_recorded(&sandbox, &mut dev, &[inner, base, later, many, "terraform_data.more"]);
-    let without_module = CONFIGURATION.split("module").next().unwrap();
+    let without_module = CONFIGURATION.split("module \"inner\"").next().unwrap();
     sandbox.write("tf/main.tf", without_module);
     wait_recorded(&sandbox, &mut dev, &[base, later, many, "terraform_data.more"]);
     dev.signal("INT");

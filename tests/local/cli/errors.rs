@@ -103,9 +103,7 @@ fn dev_destroys_nothing_while_a_manifest_has_an_error() {
     let mut dev = sandbox.start(&["dev", "-f", "files"]);
     dev.wait_until("the error is shown", |dev| dev.err().contains("references `nothing`"));
     sandbox.remove("files/database.yaml");
-    dev.wait_until("the removal is held", |dev| {
-        dev.out().contains("Their objects are kept until the errors above are fixed.")
-    });
+    dev.wait_until("the removal is held", |dev| dev.out().contains("They are kept until the errors above are fixed."));
     // The removal is planned: a later change is carried out, and the object is still there.
     sandbox.write("files/later.yaml", &manifest("later", &[]));
     dev.wait_until("the later object exists", |_| sandbox.recorded().contains(&"later".to_owned()));
