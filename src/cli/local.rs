@@ -14,7 +14,7 @@ use super::inputs::Inputs;
 use super::options::{Files, source_paths};
 use super::other_records;
 use super::output::Console;
-use super::root_module::{self, RootModule};
+use super::root_module::{self, ReadFiles, RootModule};
 use super::terraform_settings;
 use super::view::{self, View};
 use drivers::hook::exec::ExecHooks;
@@ -91,6 +91,8 @@ pub struct DesiredState {
     pub module: Option<Arc<str>>,
     /// The directories of its modules. Empty if it cannot be read.
     pub module_directories: Vec<PathBuf>,
+    /// The files that its functions read.
+    pub module_files: Arc<ReadFiles>,
     /// The same configuration, when its objects are added.
     pub terraform: Option<Arc<Terraform>>,
 }
@@ -349,6 +351,7 @@ fn add_modules(desired: &mut DesiredState, modules: &[PathBuf], files: &Files, p
     let root_module::Read { module, problems } = root_module::read(directory, files, paths);
     desired.add_problems(problems);
     desired.module_directories = module.as_ref().map(RootModule::directories).unwrap_or_default();
+    desired.module_files = module.as_ref().map(|module| module.files().clone()).unwrap_or_default();
     if let Some(module) = &module {
         desired.digest = Sha256::digest([desired.digest, module.digest].concat()).into();
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -82,6 +83,8 @@ pub struct RootModule {
     /// The providers that it requires.
     required: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
     origin: Origin,
+    /// What functions read while it is evaluated.
+    read: Arc<ReadFiles>,
     /// The digest of everything that was read.
     pub digest: [u8; 32],
 }
@@ -178,7 +181,8 @@ pub fn read(directory: &Path, files: &Files, paths: &SourcePaths) -> Read {
     let required = terraform::required(&tree, &origin.directory);
     let (directory, tree) = (directory.to_owned(), Arc::new(tree));
     let plan_time = files.plan_time;
-    let module = RootModule { directory, tree, variables, plan_time, required, origin, digest };
+    let read = Arc::default();
+    let module = RootModule { directory, tree, variables, plan_time, required, origin, read, digest };
     Read { module: Some(module), problems }
 }
 
@@ -205,6 +209,11 @@ impl RootModule {
     pub fn directories(&self) -> Vec<PathBuf> {
         let root = std::path::absolute(&self.directory).unwrap_or_else(|_| self.directory.clone());
         self.tree.nodes.iter().map(|node| cleaned(&root.join(&node.module.directory))).collect()
+    }
+
+    /// The files that functions of its program read.
+    pub fn files(&self) -> &Arc<ReadFiles> {
+        &self.read
     }
 
     /// The source of its objects, as records have it.
@@ -263,7 +272,7 @@ impl RootModule {
         drop(all);
         let opened = Mutex::default();
         let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known, calls, opened });
-        let files = InModules::new(&self.directory, &self.tree);
+        let files = InModules::new(&self.directory, &self.tree, self.read);
         let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
         let settings = Settings {
             variables: self.variables,
@@ -412,21 +421,47 @@ impl Effects for AtApply {
     }
 }
 
+/// The files and directories that functions have looked at, as they were then.
+#[derive(Debug, Default)]
+pub struct ReadFiles(Mutex<BTreeMap<PathBuf, FileStamp>>);
+
+/// What tells a file from another version of it: its size and time. `None`: it does not exist, or cannot be looked at.
+pub type FileStamp = Option<(u64, Option<SystemTime>)>;
+
+pub fn stamp(path: &Path) -> FileStamp {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()))
+}
+
+impl ReadFiles {
+    /// Remembers a file as it is before it is read.
+    pub fn look_at(&self, path: &Path) {
+        lock(&self.0).entry(path.to_owned()).or_insert_with(|| stamp(path));
+    }
+
+    /// Whether any of them has changed since it was read.
+    pub fn have_changed(&self) -> bool {
+        lock(&self.0).iter().any(|(path, before)| stamp(path) != *before)
+    }
+}
+
 /// The files that functions read: those in the directories of modules.
 struct InModules {
+    read: Arc<ReadFiles>,
     root: PathBuf,
     /// Without symbolic links.
     directories: Vec<PathBuf>,
 }
 
 impl InModules {
-    fn new(root: &Path, tree: &Tree) -> Self {
+    fn new(root: &Path, tree: &Tree, read: Arc<ReadFiles>) -> Self {
         let directories = tree.nodes.iter().filter_map(|node| root.join(&node.module.directory).canonicalize().ok());
         let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
-        Self { directories: directories.collect(), root }
+        Self { directories: directories.collect(), root, read }
     }
 
     fn inside(&self, path: &str) -> Result<PathBuf, FileError> {
+        self.read.look_at(&self.root.join(path));
         let real = self.root.join(path).canonicalize().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => FileError::Missing,
             _ => FileError::Unreadable,
@@ -452,6 +487,7 @@ impl ModuleFiles for InModules {
         let mut files = Vec::new();
         let mut open = vec![top.clone()];
         while let Some(directory) = open.pop() {
+            self.read.look_at(&directory);
             for entry in std::fs::read_dir(directory).map_err(|_| FileError::Unreadable)?.flatten() {
                 let path = entry.path();
                 match entry.file_type() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::module::as_module;
+use super::module::modules;
 use crate::cli::local::{DesiredState, uncovered_records};
 use api::ProviderConfigStatus;
 use engine::load::{Config, DataLookup, Instance, ProviderConfig};
@@ -43,9 +43,8 @@ impl DirectoryState {
         Self { unreadable, ..Self::default() }
     }
 
-    /// Returns the events for all changes since the last read, in the order in which they must be observed. `files`: a digest of
-    /// all files, any of which a Terraform configuration may read.
-    pub fn read(&mut self, desired: DesiredState, files: u64) -> Vec<Event> {
+    /// Returns the events for all changes since the last read, in the order in which they must be observed.
+    pub fn read(&mut self, desired: DesiredState) -> Vec<Event> {
         let DesiredState { config, namespace, data, .. } = desired;
         self.version += 1;
         self.data = data;
@@ -77,7 +76,7 @@ impl DirectoryState {
                 }
             }
         }
-        let resources = resources(&config, files);
+        let resources = resources(&config, self.version);
         self.faulty.retain(|name| resources.contains_key(name));
         // Must precede the deletions, so that they are held.
         events.push(Event::Incomplete(self.incomplete(true)));
@@ -150,12 +149,12 @@ impl DirectoryState {
     }
 }
 
-/// The Resources and Modules by name. A Module also has the objects of other sources with its name, which are only recorded.
-fn resources(config: &Config, files: u64) -> BTreeMap<Name, Arc<Instance>> {
+/// The Resources and Modules by name, of this version of the files.
+fn resources(config: &Config, version: u64) -> BTreeMap<Name, Arc<Instance>> {
     let written = config.names().filter(|stem| stem.part.is_none());
     let written = written.filter_map(|stem| config.resource(&stem.clone().single()));
-    let modules = config.modules.values().map(|module| as_module(module, config, files));
-    written.cloned().chain(modules).map(|instance| (instance.address.name().clone(), instance)).collect()
+    let written = written.map(|instance| (instance.address.name().clone(), instance.clone()));
+    written.chain(modules(config, version)).collect()
 }
 
 fn observed(instance: &Arc<Instance>) -> ObservedResource {

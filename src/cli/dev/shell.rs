@@ -63,7 +63,15 @@ pub struct DevSession {
 }
 
 impl DevSession {
-    pub fn new(locked: LockedState, files: Files, planning: &Planning, reporter: Reporter, console: Console) -> Self {
+    /// `watch` began before the files were read, so that no change is missed.
+    pub fn new(
+        locked: LockedState,
+        files: Files,
+        mut watch: Watch,
+        planning: &Planning,
+        reporter: Reporter,
+        console: Console,
+    ) -> Self {
         let LockedState { engine, mut desired, loaded, state } = locked;
         let policy = Policy {
             max_running_steps: engine.limits.per_namespace,
@@ -81,11 +89,10 @@ impl DevSession {
         let mut sources = RecordedSources::new(Arc::clone(&state));
         desired.coverage = desired.coverage.after(loaded.given);
         sources.complete(&mut desired, &loaded.records, &mut reporter);
-        let mut watch = Watch::new(&files, std::time::Instant::now());
         watch.follow(&desired);
         let configurations = loaded.configurations;
         let mut directory = DirectoryState::new(loaded.unreadable.clone());
-        directory.read(desired, watch.digest()).into_iter().for_each(|event| reconciler.observe(event));
+        directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));
         let failures = LastFailures::new(loaded.failures);
         for stored in loaded.records.into_values() {
             reconciler.observe(Event::RecordApplied(stored));
@@ -222,7 +229,7 @@ impl DevSession {
         self.recently_changed = true;
         self.reporter.files_changed();
         self.sources.complete(&mut desired, self.reconciler.records(), &mut self.reporter);
-        self.directory.read(desired, self.watch.digest()).into_iter().for_each(|event| self.reconciler.observe(event));
+        self.directory.read(desired).into_iter().for_each(|event| self.reconciler.observe(event));
         // The user may have fixed an external problem, and saves a file to trigger a retry.
         Signal::Retry
     }

@@ -8,10 +8,12 @@ use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cli::local::DesiredState;
 use crate::cli::options::{Files, source_paths};
+use crate::cli::root_module::{self, ReadFiles};
 use engine::load::SourcePaths;
 
 /// The minimum poll interval, short enough that users do not notice a delay.
@@ -24,9 +26,6 @@ const MAX_SHARE: u32 = 20;
 /// an editor, removes files for a moment.
 pub const QUIET: Duration = Duration::from_secs(1);
 
-/// More files than these are not looked at: a directory with a Terraform configuration may contain anything.
-const MAX_FILES: usize = 20_000;
-
 /// The last known state of the files, and when it changed.
 pub struct Watch {
     sources: Vec<PathBuf>,
@@ -35,6 +34,8 @@ pub struct Watch {
     values: Vec<PathBuf>,
     /// The directories of the modules of a Terraform configuration.
     modules: Vec<PathBuf>,
+    /// The files that its functions have read.
+    read: Arc<ReadFiles>,
     fingerprint: u64,
     changed: Instant,
     next_look: Instant,
@@ -43,35 +44,27 @@ pub struct Watch {
 impl Watch {
     pub fn new(files: &Files, now: Instant) -> Self {
         let paths = source_paths(&files.state);
-        let modules = files.root_module().map(Path::to_owned).into_iter().collect();
         let values = files.variables.files().map(Path::to_owned).collect();
-        Self::of(files.sources.clone(), paths, values, modules, now)
+        Self::of(files.sources.clone(), paths, values, now)
     }
 
-    fn of(
-        sources: Vec<PathBuf>,
-        paths: SourcePaths,
-        values: Vec<PathBuf>,
-        modules: Vec<PathBuf>,
-        now: Instant,
-    ) -> Self {
-        let mut watch =
-            Self { sources, paths, values, modules, fingerprint: 0, changed: now, next_look: now + MIN_INTERVAL };
+    fn of(sources: Vec<PathBuf>, paths: SourcePaths, values: Vec<PathBuf>, now: Instant) -> Self {
+        let (modules, read, next_look) = (Vec::new(), Arc::default(), now + MIN_INTERVAL);
+        let mut watch = Self { sources, paths, values, modules, read, fingerprint: 0, changed: now, next_look };
         watch.fingerprint = watch.fingerprint();
         watch
     }
 
     /// Watches the modules of what was read too.
     pub fn follow(&mut self, read: &DesiredState) {
-        if !read.module_directories.is_empty() && self.modules != read.module_directories {
+        if read.module_directories.is_empty() {
+            return;
+        }
+        self.read = read.module_files.clone();
+        if self.modules != read.module_directories {
             self.modules.clone_from(&read.module_directories);
             self.fingerprint = self.fingerprint();
         }
-    }
-
-    /// A digest of the files at the last poll.
-    pub fn digest(&self) -> u64 {
-        self.fingerprint
     }
 
     pub fn next_poll(&self) -> Instant {
@@ -84,7 +77,12 @@ impl Watch {
         let fingerprint = self.fingerprint();
         let now = Instant::now();
         self.next_look = now + MIN_INTERVAL.max((now - before) * MAX_SHARE);
-        let changed = fingerprint != self.fingerprint;
+        let has_read_other = self.read.have_changed();
+        if has_read_other {
+            // They are read again, and until then they are known to have changed.
+            self.read = Arc::default();
+        }
+        let changed = fingerprint != self.fingerprint || has_read_other;
         if changed {
             self.fingerprint = fingerprint;
             self.changed = now;
@@ -114,32 +112,24 @@ impl Watch {
             error.kind().hash(&mut hasher);
         }
         self.values.iter().for_each(|file| hash_file(file, &mut hasher));
-        let mut left = MAX_FILES;
-        // A module below another one is found twice, which changes nothing.
-        self.modules.iter().for_each(|module| self.hash_module(module, &mut left, &mut hasher));
+        // A directory can get a configuration.
+        let given = self.sources.iter().filter(|source| root_module::is_in(source));
+        given.chain(&self.modules).for_each(|module| Self::hash_module(module, &mut hasher));
         hasher.finish()
     }
 
-    /// Functions can read any file of a module. Hidden ones are those of tools, except the list of the installed modules and the
-    /// lock file, and so are states.
-    fn hash_module(&self, directory: &Path, left: &mut usize, hasher: &mut DefaultHasher) {
-        for known in [".terraform/modules/modules.json", ".terraform.lock.hcl"] {
+    /// The files of a module, those with values of variables, and what says which modules and providers are installed.
+    fn hash_module(directory: &Path, hasher: &mut DefaultHasher) {
+        for known in [".terraform/modules/modules.json", ".terraform.lock.hcl", root_module::STATE] {
             hash_file(&directory.join(known), hasher);
         }
-        let mut entries: Vec<_> = fs::read_dir(directory).into_iter().flatten().flatten().collect();
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            let is_of_tool = name.starts_with('.') || name.contains(".tfstate");
-            if is_of_tool || self.paths.is_own(&name) || *left == 0 {
-                continue;
-            }
-            *left -= 1;
-            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                true => self.hash_module(&path, left, hasher),
-                false => hash_file(&path, hasher),
-            }
-        }
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| {
+            configuration::is_configuration(name) || name.ends_with(".tfvars") || name.ends_with(".tfvars.json")
+        });
+        names.sort();
+        names.iter().for_each(|name| hash_file(&directory.join(name), hasher));
     }
 }
 
@@ -164,7 +154,7 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("sub")).unwrap();
         let paths = SourcePaths::new(&path("purlin.db"), &path("published"));
-        let mut watch = Watch::of(vec![directory.path().to_owned()], paths, Vec::new(), Vec::new(), Instant::now());
+        let mut watch = Watch::of(vec![directory.path().to_owned()], paths, Vec::new(), Instant::now());
         fs::write(path("purlin.db"), "x").unwrap();
         assert!(!watch.poll());
         fs::write(path("app.yaml"), "x").unwrap();
@@ -179,23 +169,33 @@ mod tests {
     }
 
     #[test]
-    fn all_files_of_modules_count_except_those_of_tools() {
+    fn the_files_of_modules_count_and_what_functions_have_read() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        for name in ["root/.git", "root/templates", "other"] {
+        for name in ["root/templates", "other"] {
             fs::create_dir_all(path(name)).unwrap();
         }
         let paths = SourcePaths::new(&path("root/purlin.db"), &path("root/published"));
-        let modules = vec![path("root"), path("other")];
-        let mut watch = Watch::of(vec![path("root")], paths, vec![path("own.tfvars")], modules, Instant::now());
-        for name in ["root/purlin.db-wal", "root/.git/HEAD", "root/terraform.tfstate.backup", "root.txt"] {
-            fs::write(path(name), "x").unwrap();
-            assert!(!watch.poll(), "{name}");
+        let mut watch = Watch::of(vec![path("root")], paths, vec![path("own.tfvars")], Instant::now());
+        let write = |watch: &mut Watch, name: &str| {
+            fs::write(path(name), name).unwrap();
+            (watch.poll(), watch.poll())
+        };
+        assert_eq!(write(&mut watch, "root/main.tf"), (true, false), "the directory has a configuration now");
+        let read = Arc::new(ReadFiles::default());
+        for name in ["root/templates", "root/read.txt"] {
+            read.look_at(&path(name));
         }
-        for name in ["root/main.tf", "root/templates/a.tpl", "other/main.tf", "own.tfvars", "root/.terraform.lock.hcl"]
-        {
-            fs::write(path(name), "x").unwrap();
-            assert!(watch.poll() && !watch.poll(), "{name}");
+        watch.follow(&DesiredState {
+            module_directories: vec![path("root"), path("other")],
+            module_files: read,
+            ..DesiredState::default()
+        });
+        for name in ["root/log.txt", "root/purlin.db-wal", "other/README.md"] {
+            assert_eq!(write(&mut watch, name), (false, false), "{name}");
+        }
+        for name in ["other/main.tf", "root/a.auto.tfvars", "own.tfvars", "root/.terraform.lock.hcl", "root/read.txt"] {
+            assert_eq!(write(&mut watch, name), (true, false), "{name}");
         }
     }
 }

@@ -172,3 +172,56 @@ fn the_objects_of_another_terraform_configuration_are_left_as_they_are() {
     assert_eq!(dev.end().code(), Some(0));
     assert!(sandbox.ok(&["plan", "-f", "other"]).contains("No changes"));
 }
+
+#[test]
+fn what_a_directory_no_longer_says_is_left_as_it_is() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .write("tf/main.tf", "resource \"terraform_data\" \"a\" {}\nresource \"terraform_data\" \"b\" { count = 1 }\n");
+    let mut dev = sandbox.start(&["dev", "-f", "tf"]);
+    let objects = ["terraform_data.a", "terraform_data.b[0]"];
+    wait_recorded(&sandbox, &mut dev, &objects);
+    let ids = |sandbox: &Sandbox| objects.map(|object| sandbox.ok(&["state", "show", object]));
+    let before = ids(&sandbox);
+    let main = std::fs::read_to_string(sandbox.path("tf/main.tf")).unwrap();
+    sandbox.remove("tf/main.tf");
+    let idle = "All objects are up to date. Watching for changes.\n";
+    dev.wait_until("it is idle", |dev| dev.err().contains("left unchanged") && dev.out().matches(idle).count() == 2);
+    sandbox.write("tf/other.tf", &(main + "resource \"terraform_data\" \"c\" {}\n"));
+    wait_recorded(&sandbox, &mut dev, &[objects[0], objects[1], "terraform_data.c"]);
+    assert_eq!(ids(&sandbox), before);
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+}
+
+#[test]
+fn manifests_leave_the_objects_of_a_terraform_configuration_as_they_are() {
+    let sandbox = configuration();
+    sandbox.ok(&["apply", "-f", "tf", "--yes"]);
+    sandbox.ok(&["apply", "-f", "tf", "--yes"]);
+    sandbox.objects(&[("a", &[])]);
+    let mut dev = sandbox.start(&["dev", "-f", "files"]);
+    let [inner, base] = ["module.inner.terraform_data.a", "terraform_data.base"];
+    let [later, many] = ["terraform_data.later[\"x-0\"]", "terraform_data.many[0]"];
+    wait_recorded(&sandbox, &mut dev, &[inner, base, later, many, "a"]);
+    sandbox.remove("files/objects.yaml");
+    sandbox.objects(&[("b", &[])]);
+    wait_recorded(&sandbox, &mut dev, &[inner, base, later, many, "b"]);
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+    assert!(sandbox.ok(&["plan", "-f", "tf"]).contains("No changes"));
+}
+
+#[test]
+fn a_directory_that_was_empty_gets_a_terraform_configuration() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tf/.keep", "");
+    let mut dev = sandbox.start(&["dev", "-f", "tf"]);
+    dev.wait_until("it is idle", |dev| dev.out().ends_with("Watching for changes.\n"));
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"a\" {}\n");
+    wait_recorded(&sandbox, &mut dev, &["terraform_data.a"]);
+    // What no function reads is no change.
+    sandbox.write("tf/log.txt", "x");
+    sandbox.write("tf/more.tf", "resource \"terraform_data\" \"b\" {}\n");
+    wait_recorded(&sandbox, &mut dev, &["terraform_data.a", "terraform_data.b"]);
+}

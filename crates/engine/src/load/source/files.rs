@@ -43,14 +43,6 @@ impl SourcePaths {
         Self { base, state, published }
     }
 
-    /// Whether this is the name of a file or directory that Purlin writes: the state file and what belongs to it, and the published
-    /// outputs.
-    pub fn is_own(&self, name: &str) -> bool {
-        let is =
-            |own: &Path, fits: &dyn Fn(&str) -> bool| own.file_name().and_then(|own| own.to_str()).is_some_and(fits);
-        is(&self.state, &|own| name.starts_with(own)) || is(&self.published, &|own| name == own)
-    }
-
     /// Returns the path that identifies what the user gave. Symbolic links above the directory of the state file are
     /// resolved, and those below it are kept: they have the same names when the directory is moved.
     pub fn absolute(&self, given: &Path) -> PathBuf {
