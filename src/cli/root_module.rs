@@ -425,12 +425,12 @@ impl Effects for AtApply {
 #[derive(Debug, Default)]
 pub struct ReadFiles(Mutex<BTreeMap<PathBuf, FileStamp>>);
 
-/// What tells a file from another version of it: its size and time. `None`: it does not exist, or cannot be looked at.
-pub type FileStamp = Option<(u64, Option<SystemTime>)>;
+/// What tells a file from another version of it: its size and time, or why it cannot be looked at.
+pub type FileStamp = Result<(u64, Option<SystemTime>), std::io::ErrorKind>;
 
 pub fn stamp(path: &Path) -> FileStamp {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.len(), metadata.modified().ok()))
+    let metadata = std::fs::metadata(path).map_err(|error| error.kind())?;
+    Ok((metadata.len(), metadata.modified().ok()))
 }
 
 impl ReadFiles {

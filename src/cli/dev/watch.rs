@@ -112,9 +112,10 @@ impl Watch {
             error.kind().hash(&mut hasher);
         }
         self.values.iter().for_each(|file| hash_file(file, &mut hasher));
-        // A directory can get a configuration.
-        let given = self.sources.iter().filter(|source| root_module::is_in(source));
-        given.chain(&self.modules).for_each(|module| Self::hash_module(module, &mut hasher));
+        // A directory can get a configuration. The modules of one that was read include it.
+        let is_none_read = self.modules.is_empty();
+        let new = self.sources.iter().filter(|source| is_none_read && root_module::is_in(source));
+        new.chain(&self.modules).for_each(|module| Self::hash_module(module, &mut hasher));
         hasher.finish()
     }
 
@@ -134,14 +135,7 @@ impl Watch {
 }
 
 fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
-    path.hash(hasher);
-    match fs::metadata(path) {
-        Ok(metadata) => {
-            metadata.len().hash(hasher);
-            metadata.modified().ok().hash(hasher);
-        }
-        Err(error) => error.kind().hash(hasher),
-    }
+    (path, root_module::stamp(path)).hash(hasher);
 }
 
 #[cfg(test)]

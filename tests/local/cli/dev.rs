@@ -96,6 +96,10 @@ module "inner" {
 }
 "#;
 
+/// The objects of the configuration.
+const OBJECTS: [&str; 4] =
+    ["module.inner.terraform_data.a", "terraform_data.base", "terraform_data.later[\"x-0\"]", "terraform_data.many[0]"];
+
 const INNER: &str = "variable \"from\" {}\nresource \"terraform_data\" \"a\" { input = var.from }\n";
 
 fn configuration() -> Sandbox {
@@ -138,8 +142,7 @@ fn a_terraform_configuration_is_followed_with_all_its_files() {
 fn an_error_in_a_terraform_configuration_changes_nothing() {
     let sandbox = configuration();
     let mut dev = sandbox.start(&["dev", "-f", "tf"]);
-    let [inner, base] = ["module.inner.terraform_data.a", "terraform_data.base"];
-    let [later, many] = ["terraform_data.later[\"x-0\"]", "terraform_data.many[0]"];
+    let [inner, base, later, many] = OBJECTS;
     wait_recorded(&sandbox, &mut dev, &[inner, base, later, many]);
 
     sandbox.write("tf/main.tf", "resource \"terraform_data\" \"base\" {\n");
@@ -162,8 +165,7 @@ fn the_objects_of_another_terraform_configuration_are_left_as_they_are() {
     sandbox.write("other/main.tf", "resource \"terraform_data\" \"other\" {}\n");
     sandbox.ok(&["apply", "-f", "other", "--yes"]);
     let mut dev = sandbox.start(&["dev", "-f", "tf"]);
-    let [inner, base] = ["module.inner.terraform_data.a", "terraform_data.base"];
-    let [later, many] = ["terraform_data.later[\"x-0\"]", "terraform_data.many[0]"];
+    let [inner, base, later, many] = OBJECTS;
     wait_recorded(&sandbox, &mut dev, &[inner, base, later, many, "terraform_data.other"]);
     sandbox.write("tf/main.tf", "resource \"terraform_data\" \"base\" {}\n");
     wait_recorded(&sandbox, &mut dev, &[base, "terraform_data.other"]);
@@ -201,8 +203,7 @@ fn manifests_leave_the_objects_of_a_terraform_configuration_as_they_are() {
     sandbox.ok(&["apply", "-f", "tf", "--yes"]);
     sandbox.objects(&[("a", &[])]);
     let mut dev = sandbox.start(&["dev", "-f", "files"]);
-    let [inner, base] = ["module.inner.terraform_data.a", "terraform_data.base"];
-    let [later, many] = ["terraform_data.later[\"x-0\"]", "terraform_data.many[0]"];
+    let [inner, base, later, many] = OBJECTS;
     wait_recorded(&sandbox, &mut dev, &[inner, base, later, many, "a"]);
     sandbox.remove("files/objects.yaml");
     sandbox.objects(&[("b", &[])]);
