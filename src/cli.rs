@@ -58,7 +58,7 @@ pub fn main() -> ExitCode {
     // The console is copied to wherever something is printed, until the process ends.
     let console = Console::new(if args.no_color { ColorChoice::Never } else { args.color }, namespace.leak());
     let ended = run(args.command, console);
-    root_module::close_opened();
+    programs::close_opened();
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {

@@ -14,7 +14,7 @@ use super::inputs::Inputs;
 use super::options::{Files, source_paths};
 use super::other_records;
 use super::output::Console;
-use super::root_module::{self, ReadFiles, RootModule};
+use super::root_module::{self, RootModule};
 use super::terraform_settings;
 use super::view::{self, View};
 use drivers::hook::exec::ExecHooks;
@@ -29,6 +29,7 @@ use model::{
     Address, DataRef, Diagnostic, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored,
     Value, errors,
 };
+use programs::ReadFiles;
 use sha2::{Digest as _, Sha256};
 use terraform::Terraform;
 

@@ -1,30 +1,24 @@
 //! Terraform configurations in directories: the files, the values of variables, and what is installed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::SystemTime;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::init;
 use super::options::Files;
-use super::provider::terraform_json;
-use configuration::schema::Block;
-use configuration::{EphemeralRequest, Input, InstanceAddress, Manifest, ProviderSource, Settings, Sources, Tree};
-use drivers::provider::{self, WaitingCalls};
-use drivers::{FunctionCall, FunctionProblem, Preparation, Providers};
+use configuration::{Input, Manifest, ProviderSource, Settings, Sources, Tree};
+use drivers::Providers;
 use engine::load::{ProviderSpec, SourcePaths};
 use jiff::Timestamp;
-use language::functions::{Signature, TypedParameter};
-use language::{Effects, Failure, FileError, Files as ModuleFiles};
 use model::text::counted;
-use model::{Diagnostic, DriverError, Name, Provider, ProviderUse, Reason, Secrets, Severity};
+use model::{Diagnostic, Name, Provider, Reason, Severity};
 use modules::{Disk, ModuleError};
-use process::{Clock as _, Random as _, SystemClock, SystemRandom, lock};
+use programs::{AtApply, InModules, MAX_FILE, ReadFiles, cleaned, rfc3339};
 use runtime::store::LoadedRecords;
-use terraform::{Origin, Schemas, Terraform};
+use terraform::{Origin, Terraform};
 
 /// The values of variables that the command line gives, a later one in place of an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,9 +93,6 @@ pub struct Read {
 /// Where Terraform keeps its state.
 pub const STATE: &str = "terraform.tfstate";
 
-/// A file is not longer than that.
-const MAX_FILE: u64 = 64 << 20;
-
 /// Whether a directory has a Terraform configuration.
 pub fn is_in(directory: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else { return false };
@@ -130,7 +121,7 @@ pub fn load(directory: &Path, given: &Variables) -> Loaded {
         problems.push(Diagnostic { hint, ..Diagnostic::general(Reason::SourceIncomplete, message) });
         Manifest::default()
     });
-    let disk = Disk { root: directory.to_owned() };
+    let disk = Disk { root: directory.to_owned(), within: None };
     let (tree, mut found) = configuration::load(".", &disk, &installed, &variables);
     let (missing, errors): (Vec<_>, _) = found.errors.into_iter().partition(|error| tree.is_missing(error));
     let lacks_modules = is_known && !missing.is_empty();
@@ -177,7 +168,14 @@ pub fn read(directory: &Path, files: &Files, paths: &SourcePaths) -> Read {
     let digest = digest(&tree, &variables);
     let generation = i64::from_le_bytes(digest.first_chunk().copied().unwrap_or_default());
     let name = Name::default();
-    let origin = Origin { name, source: paths.source(&source_path(directory, paths)), generation, directory: prefix };
+    let origin = Origin {
+        name,
+        source: paths.source(&source_path(directory, paths)),
+        generation,
+        directory: prefix,
+        provider_configs: None,
+        revision: None,
+    };
     let required = terraform::required(&tree, &origin.directory);
     let (directory, tree) = (directory.to_owned(), Arc::new(tree));
     let plan_time = files.plan_time;
@@ -252,26 +250,7 @@ impl RootModule {
         if let Some(problem) = problem {
             return Err(vec![problem]);
         }
-        let needed = self.providers();
-        let preparation =
-            Preparation { namespace: None, version: 0, needed: &needed, current: &needed, configurations: &[] };
-        providers.prepare(preparation).await;
-        let unusable: model::Diagnostics = self
-            .required
-            .values()
-            .filter_map(|spec| Some(unusable(spec, providers.preparation_error(&spec.provider)?)))
-            .collect();
-        if !unusable.is_empty() {
-            return Err(unusable);
-        }
-        let known = self.required.iter().map(|(source, spec)| (source.clone(), spec.provider.clone())).collect();
-        let calls = Arc::new(providers.waiting_calls());
-        let mut all = lock(&CALLS);
-        all.retain(|calls| calls.strong_count() > 0);
-        all.push(Arc::downgrade(&calls));
-        drop(all);
-        let opened = Mutex::default();
-        let schemas = Arc::new(ProviderSchemas { providers: Arc::clone(providers), known, calls, opened });
+        let schemas = programs::schemas(providers, &self.required).await?;
         let files = InModules::new(&self.directory, &self.tree, self.read);
         let cwd = std::env::current_dir().map(|path| path.to_string_lossy().into_owned());
         let settings = Settings {
@@ -395,263 +374,4 @@ fn undeclared(given: &Variables, is_declared: &dyn Fn(&str) -> bool) -> model::D
             Diagnostic { severity: Severity::Error, ..Diagnostic::general(Reason::InvalidExpression, what).hint(hint) }
         })
         .collect()
-}
-
-/// A time as functions give it: in UTC, and without fractions of a second.
-fn rfc3339(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// What functions with effects give while changes are made. `timestamp` gives one time for all of them, so that what is
-/// evaluated again, for an object that waits, stays the same.
-#[derive(Default)]
-struct AtApply(OnceLock<Timestamp>);
-
-impl Effects for AtApply {
-    fn now(&self) -> String {
-        rfc3339(*self.0.get_or_init(|| SystemClock.now()))
-    }
-
-    fn uuid(&self) -> String {
-        SystemRandom.uuid()
-    }
-
-    fn salt(&self) -> [u8; 16] {
-        SystemRandom.bytes()
-    }
-}
-
-/// The files and directories that functions have looked at, as they were then.
-#[derive(Debug, Default)]
-pub struct ReadFiles(Mutex<BTreeMap<PathBuf, FileStamp>>);
-
-/// What tells a file from another version of it: its size and time, or why it cannot be looked at.
-pub type FileStamp = Result<(u64, Option<SystemTime>), std::io::ErrorKind>;
-
-pub fn stamp(path: &Path) -> FileStamp {
-    let metadata = std::fs::metadata(path).map_err(|error| error.kind())?;
-    Ok((metadata.len(), metadata.modified().ok()))
-}
-
-impl ReadFiles {
-    /// Remembers a file as it is before it is read.
-    pub fn look_at(&self, path: &Path) {
-        lock(&self.0).entry(path.to_owned()).or_insert_with(|| stamp(path));
-    }
-
-    /// Whether any of them has changed since it was read.
-    pub fn have_changed(&self) -> bool {
-        lock(&self.0).iter().any(|(path, before)| stamp(path) != *before)
-    }
-}
-
-/// The files that functions read: those in the directories of modules.
-struct InModules {
-    read: Arc<ReadFiles>,
-    root: PathBuf,
-    /// Without symbolic links.
-    directories: Vec<PathBuf>,
-}
-
-impl InModules {
-    fn new(root: &Path, tree: &Tree, read: Arc<ReadFiles>) -> Self {
-        let directories = tree.nodes.iter().filter_map(|node| root.join(&node.module.directory).canonicalize().ok());
-        let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
-        Self { directories: directories.collect(), root, read }
-    }
-
-    fn inside(&self, path: &str) -> Result<PathBuf, FileError> {
-        self.read.look_at(&self.root.join(path));
-        let real = self.root.join(path).canonicalize().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => FileError::Missing,
-            _ => FileError::Unreadable,
-        })?;
-        let is_inside = self.directories.iter().any(|directory| real.starts_with(directory));
-        if is_inside { Ok(real) } else { Err(FileError::Outside) }
-    }
-}
-
-impl ModuleFiles for InModules {
-    fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
-        let path = self.inside(path)?;
-        match std::fs::metadata(&path) {
-            Ok(found) if found.is_dir() => Err(FileError::Directory),
-            Ok(found) if found.len() > MAX_FILE => Err(FileError::TooLarge),
-            Ok(_) => std::fs::read(path).map_err(|_| FileError::Unreadable),
-            Err(_) => Err(FileError::Unreadable),
-        }
-    }
-
-    fn list(&self, directory: &str) -> Result<Vec<String>, FileError> {
-        let top = self.inside(directory)?;
-        let mut files = Vec::new();
-        let mut open = vec![top.clone()];
-        while let Some(directory) = open.pop() {
-            self.read.look_at(&directory);
-            for entry in std::fs::read_dir(directory).map_err(|_| FileError::Unreadable)?.flatten() {
-                let path = entry.path();
-                match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => open.push(path),
-                    Ok(_) if path.is_file() => {
-                        let name = path.strip_prefix(&top).ok().and_then(|name| name.to_str());
-                        files.extend(name.map(|name| name.replace('\\', "/")));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(files)
-    }
-
-    fn absolute(&self, path: &str) -> String {
-        cleaned(&self.root.join(path)).to_string_lossy().into_owned()
-    }
-
-    fn home(&self) -> Option<String> {
-        std::env::home_dir().map(|home| home.to_string_lossy().into_owned())
-    }
-}
-
-/// A path without `.` and `..`, which are not looked up.
-fn cleaned(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut found, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => _ = found.pop(),
-            other => found.push(other),
-        }
-        found
-    })
-}
-
-/// The calls of the configurations of this process. What they have opened is closed at its end, when nothing else is freed.
-static CALLS: Mutex<Vec<Weak<WaitingCalls>>> = Mutex::new(Vec::new());
-
-/// Closes what the configurations of this process have opened.
-pub fn close_opened() {
-    let all = std::mem::take(&mut *lock(&CALLS));
-    all.iter().filter_map(Weak::upgrade).for_each(|calls| calls.close());
-}
-
-/// The schemas of the providers of a configuration.
-struct ProviderSchemas {
-    providers: Arc<Providers>,
-    known: BTreeMap<ProviderSource, Arc<Provider>>,
-    calls: Arc<WaitingCalls>,
-    /// The ephemeral resources that are open.
-    opened: Mutex<BTreeMap<InstanceAddress, OpenedValue>>,
-}
-
-/// The value of an ephemeral resource, and what it was opened with.
-struct OpenedValue {
-    provider: cty::Value,
-    config: cty::Value,
-    value: cty::Value,
-}
-
-impl ProviderSchemas {
-    fn known(&self, provider: &ProviderSource) -> Result<&Arc<Provider>, String> {
-        self.known.get(provider).ok_or_else(|| format!("No module requires the provider {provider}."))
-    }
-}
-
-impl Schemas for ProviderSchemas {
-    fn resource(&self, provider: &ProviderSource, is_data: bool, kind: &str) -> Result<Arc<Block>, String> {
-        let known = self.known(provider)?;
-        let schema = self.providers.type_block(known, is_data, kind).map_err(|error| error.message)?;
-        let word = if is_data { "data source" } else { "resource type" };
-        let schema = schema.ok_or_else(|| format!("The provider {provider} has no {word} \"{kind}\"."))?;
-        block(&schema)
-    }
-
-    fn provider(&self, provider: &ProviderSource) -> Result<Arc<Block>, String> {
-        let known = self.known(provider)?;
-        let schema = self.providers.configuration_block(known).map_err(|error| error.message)?;
-        schema.as_ref().map_or_else(|| Ok(Arc::default()), block)
-    }
-
-    fn provider_meta(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
-        let known = self.known(provider)?;
-        let schema = self.providers.meta_block(known).map_err(|error| error.message)?;
-        schema.as_ref().map(block).transpose()
-    }
-
-    fn ephemeral(&self, provider: &ProviderSource, kind: &str) -> Result<Arc<Block>, String> {
-        let schema = self.providers.ephemeral_block(self.known(provider)?, kind).map_err(|error| error.message)?;
-        let schema = schema.ok_or_else(|| format!("The provider {provider} has no ephemeral resource \"{kind}\"."))?;
-        block(&schema)
-    }
-
-    fn open(&self, request: &EphemeralRequest<'_>) -> Result<Option<cty::Value>, Failure> {
-        let EphemeralRequest { address, provider: configured, config } = *request;
-        let mut opened = lock(&self.opened);
-        let known = opened.get(address);
-        if let Some(known) = known.filter(|known| known.provider == configured.config && known.config == *config) {
-            return Ok(Some(known.value.clone()));
-        }
-        let provider = self.known(&configured.address.source).map_err(Failure::new)?;
-        let name = terraform::config_name(&configured.address).into();
-        let used = ProviderUse::new(name, Arc::clone(provider), terraform::to_config(&configured.config));
-        let type_name = address.resource.resource.kind.clone().into();
-        let asked = provider::EphemeralRequest { used, type_name, config: config.clone() };
-        let found = self.calls.open(asked).map_err(|error| Failure {
-            argument: None,
-            message: error.path.map_or_else(String::new, |path| format!("{path}: ")) + &error.message,
-            hint: error.hint,
-        })?;
-        if let Some(value) = &found {
-            let (provider, config) = (configured.config.clone(), config.clone());
-            opened.insert(address.clone(), OpenedValue { provider, config, value: value.clone() });
-        }
-        Ok(found)
-    }
-
-    fn function(&self, provider: &ProviderSource, name: &str) -> Result<Option<Signature>, String> {
-        let function = self.providers.function(self.known(provider)?, name).map_err(|error| error.message)?;
-        Ok(function.map(signature))
-    }
-
-    fn call(
-        &self,
-        provider: &ProviderSource,
-        name: &str,
-        arguments: Vec<cty::Value>,
-        secrets: &Secrets,
-    ) -> Result<cty::Value, Failure> {
-        let provider = self.known(provider).map_err(Failure::new)?;
-        let function = self.providers.function(provider, name).map_err(|error| Failure::new(error.message))?;
-        let function = function.ok_or_else(|| Failure::new(format!("the provider has no function {name}")))?;
-        let call = FunctionCall {
-            provider: Arc::clone(provider),
-            name: name.to_owned(),
-            function,
-            arguments,
-            secrets: secrets.clone(),
-        };
-        self.calls.call(call).map_err(|FunctionProblem { argument, message, hint }| Failure { argument, message, hint })
-    }
-}
-
-fn signature(function: tfprovider::plugin::Function) -> Signature {
-    Signature {
-        parameters: function.parameters.into_iter().map(typed_parameter).collect(),
-        variadic: function.variadic.map(typed_parameter),
-        result: function.result,
-    }
-}
-
-fn typed_parameter(parameter: tfprovider::plugin::Parameter) -> TypedParameter {
-    let tfprovider::plugin::Parameter { name, ty, null, unknown } = parameter;
-    TypedParameter { name, ty, null, unknown }
-}
-
-fn unusable(spec: &ProviderSpec, error: DriverError) -> Diagnostic {
-    let what = format!("the provider {} cannot be used", spec.provider.source);
-    let problem = Diagnostic::general(Reason::ProviderNotReady, what).because(error.message);
-    Diagnostic { hint: error.hint, ..problem }.from_source(spec.source.clone())
-}
-
-fn block(of: &tfprovider::schema::Block) -> Result<Arc<Block>, String> {
-    let block = Block::from_json(&terraform_json::block(of)).map(Arc::new);
-    block.ok_or_else(|| "Its schema cannot be read.".to_owned())
 }

@@ -42,6 +42,7 @@ mod kubernetes_objects;
 mod large_plans;
 mod lifecycle;
 mod live_view;
+mod modules;
 mod moves;
 mod namespaces;
 mod page_examples;

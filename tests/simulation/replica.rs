@@ -81,6 +81,7 @@ impl Replica {
             installer: Arc::new(Installer::new(InstallOptions::from_environment())),
             threads: Threads::Caller,
             metrics: Metrics::default(),
+            module_directory: std::env::temp_dir().join("purlin-simulation-modules"),
         };
         let times = ElectionTimes::default();
         let options = Options {

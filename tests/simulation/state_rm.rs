@@ -83,15 +83,15 @@ impl ResourceView for ServerView {
         None
     }
 
-    fn recorded(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
+    fn recorded(&self, namespace: &str, name: &Name) -> Vec<Address> {
         let records = self.0.with(|server, _| all_records(server));
         let own = records.into_iter().filter(|one| (&*one.namespace, one.address.name()) == (namespace, name));
-        own.map(|record| record.address.key).collect()
+        own.map(|record| record.address).collect()
     }
 
-    fn indexed(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
+    fn indexed(&self, namespace: &str, name: &Name) -> Vec<Address> {
         let index =
             self.0.with(|server, _| family(&server.object("", "secrets", HOME, &family_name(namespace, name))?.value));
-        index.into_iter().flat_map(|index| index.instances).map(|address| address.key).collect()
+        index.into_iter().flat_map(|index| index.instances).collect()
     }
 }

@@ -29,8 +29,8 @@ pub const DECIDED_BY: &str = "purlin.dev/decided-by";
 pub struct Annotation {
     pub name: &'static str,
     pub value: AnnotationValue,
-    /// Whether users can set it on a `DataSource` as well.
-    pub on_data_sources: bool,
+    /// Whether users can set it on a `DataSource` and on a Module as well.
+    pub on_all_kinds: bool,
 }
 
 /// What the value of an annotation can be.
@@ -42,10 +42,10 @@ pub enum AnnotationValue {
     Any,
 }
 
-/// All annotations with the prefix `purlin.dev/` on a Resource or a `DataSource`. Any other is an error.
+/// All annotations with the prefix `purlin.dev/` on a Resource, a `DataSource` or a Module. Any other is an error.
 pub const ANNOTATIONS: &[Annotation] = &[
-    Annotation { name: MOVED_FROM, value: AnnotationValue::Addresses, on_data_sources: false },
-    Annotation { name: RECONCILE_REQUESTED_AT, value: AnnotationValue::Any, on_data_sources: true },
-    Annotation { name: RECORD, value: AnnotationValue::Any, on_data_sources: true },
-    Annotation { name: REPLACE_REQUESTED_AT, value: AnnotationValue::Any, on_data_sources: false },
+    Annotation { name: MOVED_FROM, value: AnnotationValue::Addresses, on_all_kinds: false },
+    Annotation { name: RECONCILE_REQUESTED_AT, value: AnnotationValue::Any, on_all_kinds: true },
+    Annotation { name: RECORD, value: AnnotationValue::Any, on_all_kinds: true },
+    Annotation { name: REPLACE_REQUESTED_AT, value: AnnotationValue::Any, on_all_kinds: false },
 ];

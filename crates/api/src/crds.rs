@@ -5,12 +5,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt as _;
 
-use super::{DataSource, PlanObject, Provider, ProviderConfig, Resource};
+use super::{DataSource, Module, PlanObject, Provider, ProviderConfig, Resource};
 
 /// Returns every CRD as its file name in `crds/` and the content of that file.
 pub fn crds() -> Vec<(&'static str, String)> {
     vec![
         ("datasources.purlin.dev.yaml", yaml(&data_source_crd())),
+        ("modules.purlin.dev.yaml", yaml(&module_crd())),
         ("plans.purlin.dev.yaml", yaml(&plan_crd())),
         ("providerconfigs.purlin.dev.yaml", yaml(&provider_config_crd())),
         ("providers.purlin.dev.yaml", yaml(&provider_crd())),
@@ -21,6 +22,11 @@ pub fn crds() -> Vec<(&'static str, String)> {
 /// Returns the CRD of [`Provider`] with all rules.
 pub fn provider_crd() -> CustomResourceDefinition {
     with_common_rules(Provider::crd())
+}
+
+/// Returns the CRD of [`Module`] with all rules.
+pub fn module_crd() -> CustomResourceDefinition {
+    with_common_rules(Module::crd())
 }
 
 /// Returns the CRD of [`ProviderConfig`] with all rules.
@@ -57,15 +63,7 @@ pub fn resource_crd() -> CustomResourceDefinition {
 
 /// Returns the CRD of [`DataSource`] with the rules for the whole object.
 pub fn data_source_crd() -> CustomResourceDefinition {
-    let mut crd = DataSource::crd();
-    for version in &mut crd.spec.versions {
-        let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
-            continue;
-        };
-        root.x_kubernetes_validations = Some(vec![name_rule()]);
-        set_default_status(root);
-    }
-    crd
+    with_common_rules(DataSource::crd())
 }
 
 /// Adds the validations that read the whole object, and the default status.

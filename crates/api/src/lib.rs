@@ -6,6 +6,7 @@
 
 pub mod conditions;
 pub mod data_source;
+pub mod module;
 pub mod origins;
 pub mod plan;
 pub mod plan_name;
@@ -13,6 +14,9 @@ pub mod provider;
 pub mod raw;
 pub mod resource;
 pub mod runner;
+
+use kube::Resource as _;
+use model::Address;
 
 mod annotations;
 mod crds;
@@ -23,11 +27,15 @@ pub use annotations::{
     RECORD, REPLACE_REQUESTED_AT, REQUIRE_APPROVAL,
 };
 pub use conditions::ConditionType;
-pub use crds::{crds, data_source_crd, plan_crd, provider_config_crd, provider_crd, resource_crd};
+pub use crds::{crds, data_source_crd, module_crd, plan_crd, provider_config_crd, provider_crd, resource_crd};
 pub use data_source::{
     DataSource, DataSourceDrift, DataSourceLifecycle, DataSourceSpec, DataSourceStatus, DataSourceTimeouts,
 };
 pub use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub use module::{
+    GitSource, HttpSource, Module, ModuleDetails, ModuleObjects, ModulePending, ModuleProvider, ModuleRevision,
+    ModuleSource, ModuleSpec, ModuleStatus, OciSource, RegistrySource, Status,
+};
 pub use origins::{Import, Moved};
 pub use plan::{
     ApprovalState, ChangeDigest, ChangeProof, Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome,
@@ -46,6 +54,16 @@ pub use resource::{
 };
 pub use runner::{ProviderRunner, RunnerKind, RunnerResources, RunnerToleration, RunnerVariable};
 
+/// The URL path of the kind of what has the status of an object, in a namespace.
+pub fn url_path(namespace: &str, address: &Address) -> String {
+    let namespace = Some(namespace);
+    match address.kind() {
+        MODULE_KIND => Module::url_path(&(), namespace),
+        DATA_SOURCE_KIND => DataSource::url_path(&(), namespace),
+        _ => Resource::url_path(&(), namespace),
+    }
+}
+
 pub const GROUP: &str = "purlin.dev";
 
 pub const VERSION: &str = "v1alpha1";
@@ -55,6 +73,8 @@ pub const API_VERSION: &str = "purlin.dev/v1alpha1";
 pub const KIND: &str = "Resource";
 
 pub const DATA_SOURCE_KIND: &str = "DataSource";
+
+pub const MODULE_KIND: &str = "Module";
 
 pub const PROVIDER_KIND: &str = "Provider";
 

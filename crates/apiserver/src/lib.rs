@@ -198,6 +198,7 @@ fn definitions() -> &'static [Value] {
         let texts = [
             include_str!("../../../crds/resources.purlin.dev.yaml"),
             include_str!("../../../crds/datasources.purlin.dev.yaml"),
+            include_str!("../../../crds/modules.purlin.dev.yaml"),
             include_str!("../../../crds/plans.purlin.dev.yaml"),
             include_str!("../../../crds/providers.purlin.dev.yaml"),
             include_str!("../../../crds/providerconfigs.purlin.dev.yaml"),

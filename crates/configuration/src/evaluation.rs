@@ -145,6 +145,8 @@ pub struct Evaluation {
     compiled: RefCell<HashMap<Place, Option<Arc<Compiled>>>>,
     shapes: RefCell<HashMap<(NodeId, ResourceName), Option<Shape>>>,
     given: RefCell<HashMap<InstanceAddress, Value>>,
+    /// The values of linked variables. `None`: an error took it away.
+    linked: RefCell<HashMap<Arc<str>, Option<Value>>>,
     /// The problems that belong to no item.
     diagnostics: RefCell<Diagnostics>,
     /// The problems that were found when an item was computed.
@@ -263,6 +265,7 @@ impl Evaluation {
             compiled: RefCell::default(),
             shapes: RefCell::default(),
             given: RefCell::default(),
+            linked: RefCell::default(),
             diagnostics: RefCell::default(),
             problems: RefCell::default(),
             computing: RefCell::default(),

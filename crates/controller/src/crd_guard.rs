@@ -1,4 +1,4 @@
-//! Checks whether the CRD of Resources is being deleted, which deletes every Resource. Ten thousand deletion requests
+//! Checks whether the CRD of Resources or of Modules is being deleted, which deletes all of them. Ten thousand deletion requests
 //! are then one accident, not the desired state. The API server is queried before the first destroy of a batch.
 
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use engine::plan::ObjectBlock;
 use model::Reason;
 
-const CRD: &str = "resources.purlin.dev";
+/// The kinds whose objects have something to destroy.
+const CRDS: [&str; 2] = ["resources.purlin.dev", "modules.purlin.dev"];
 /// How long a response is valid. Deleting a CRD marks it before its objects, so a response from within the debounce is
 /// still from before the destroys.
 const FRESH: Duration = Duration::from_secs(1);
@@ -38,23 +39,26 @@ impl CrdGuard {
         match &*last {
             Some((at, held)) if at.elapsed() < FRESH => held.clone(),
             _ => {
-                let held = self.query().await;
+                let mut held = None;
+                for crd in CRDS {
+                    held = held.or(self.query(crd).await);
+                }
                 *last = Some((Instant::now(), held.clone()));
                 held
             }
         }
     }
 
-    async fn query(&self) -> Option<ObjectBlock> {
-        let answer = tokio::time::timeout(Duration::from_secs(10), self.api.get_metadata_opt(CRD)).await;
+    async fn query(&self, crd: &str) -> Option<ObjectBlock> {
+        let answer = tokio::time::timeout(Duration::from_secs(10), self.api.get_metadata_opt(crd)).await;
         let held = match answer {
-            Ok(Ok(Some(crd))) if crd.metadata.deletion_timestamp.is_none() => return None,
+            Ok(Ok(Some(found))) if found.metadata.deletion_timestamp.is_none() => return None,
             Ok(Ok(_)) => {
-                let message = format!("the CRD {CRD} is being deleted, so no object is destroyed");
+                let message = format!("the CRD {crd} is being deleted, so no object is destroyed");
                 ObjectBlock { reason: Reason::CustomResourceDefinitionTerminating, message }
             }
-            Ok(Err(error)) => unknown(&error.to_string()),
-            Err(_) => unknown("the API server did not respond in time"),
+            Ok(Err(error)) => unknown(crd, &error.to_string()),
+            Err(_) => unknown(crd, "the API server did not respond in time"),
         };
         tracing::warn!(why = held.message, "holding destroys");
         Some(held)
@@ -62,9 +66,9 @@ impl CrdGuard {
 }
 
 /// An unknown result holds destroys too: a short wait costs less than a wrong destroy.
-fn unknown(why: &str) -> ObjectBlock {
+fn unknown(crd: &str, why: &str) -> ObjectBlock {
     let message =
-        format!("no object is destroyed, because Purlin does not know whether the CRD {CRD} is being deleted: {why}");
+        format!("no object is destroyed, because Purlin does not know whether the CRD {crd} is being deleted: {why}");
     ObjectBlock { reason: Reason::CustomResourceDefinitionUnknown, message }
 }
 
@@ -89,7 +93,7 @@ mod tests {
     }
 
     fn crd(deleting: bool) -> (u16, serde_json::Value) {
-        let mut crd = serde_json::json!({"metadata": {"name": CRD}});
+        let mut crd = serde_json::json!({"metadata": {"name": CRDS[0]}});
         if deleting {
             crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         }

@@ -24,6 +24,7 @@ pub mod inputs;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;
+mod modules;
 pub mod namespace;
 pub mod observed_client;
 pub mod observed_journal;
@@ -38,6 +39,7 @@ pub mod ui;
 pub mod watch;
 pub mod namespaces;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +53,7 @@ use self::elector::Elector;
 use self::holders::Holders;
 use self::leadership::Leadership;
 use self::metrics::{Metrics, ProcessSample};
+use self::modules::{Modules, WatchedModules};
 use self::namespaces::Namespaces;
 use self::observed_client::observed;
 use self::observed_journal::ObservedJournal;
@@ -111,6 +114,8 @@ pub struct Services {
     pub installer: Arc<Installer>,
     pub threads: Threads,
     pub metrics: Metrics,
+    /// Where the files of modules are kept.
+    pub module_directory: PathBuf,
 }
 
 impl Services {
@@ -125,13 +130,25 @@ impl Services {
         let client = options.connect().await.map_err(ControllerError::Connect)?;
         let heartbeat = Heartbeat::start(heartbeat, options).await.map_err(ControllerError::Connect)?;
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
-        let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
+        let install = InstallOptions::from_environment();
+        let module_directory = install.cache.join("modules");
+        let installer = Arc::new(Installer::new(install));
         // Each provider runs in its own directory and cannot access the others.
         let metrics = Metrics::default();
         let runners = Arc::new(RunnerPods::new(client.clone(), runner_settings(options, &*random), clock.clone()));
         let provider_options = provider_options(options, installer.clone(), &metrics, runners);
         let drivers = Registry::default().with_providers(Arc::new(Providers::new(provider_options, clock.clone())));
-        Ok(Self { client, heartbeat, clock, random, drivers, installer, threads: Threads::Blocking, metrics })
+        Ok(Self {
+            client,
+            heartbeat,
+            clock,
+            random,
+            drivers,
+            installer,
+            threads: Threads::Blocking,
+            metrics,
+            module_directory,
+        })
     }
 }
 
@@ -141,7 +158,8 @@ impl Services {
 ///
 /// When it cannot start, or when it terminates before all running calls are recorded.
 pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -> Result<(), ControllerError> {
-    let Services { client, heartbeat, clock, random, drivers, installer, threads, metrics } = surroundings;
+    let Services { client, heartbeat, clock, random, drivers, installer, threads, metrics, module_directory } =
+        surroundings;
     let client = pages::limited(&observed(&client, &metrics.requests));
     let pod = options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into();
     let me = Holder { pod, process: random.uuid().into() };
@@ -166,7 +184,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         readiness: readiness.clone(),
     };
     let (plans, changed_plans) = mpsc::unbounded_channel();
-    let observed_providers = watch_everything(&mut background, &options, &watch, &secrets, installer, &plans);
+    let (modules, changed_modules) = Modules::new(namespaces.clone());
+    let observed_providers = watch_everything(&mut background, &options, &watch, &secrets, installer, &plans, &modules);
 
     let journal = Arc::new(ClusterJournal::new(secrets, namespaces.clone()));
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
@@ -190,6 +209,13 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     if let Some(providers) = providers.clone() {
         check_providers(&mut background, watch, providers, observed_providers);
     }
+    let loading = modules::Services {
+        providers: providers.clone(),
+        directory: module_directory,
+        clock: clock.clone(),
+        random: random.clone(),
+    };
+    background.spawn(modules::run(modules, changed_modules, namespaces.installed_providers(), loading));
     let mut writers = JoinSet::new();
     let report = report_statuses(namespaces.clone());
     let (status, status_task) = status::writer(client.clone(), leadership.clone(), report, random.clone());
@@ -374,6 +400,7 @@ fn watch_everything(
     secrets: &Secrets,
     installer: Arc<Installer>,
     plans: &mpsc::UnboundedSender<PlanEvent>,
+    modules: &Arc<Modules>,
 ) -> mpsc::UnboundedReceiver<ObservedProvider> {
     let (namespaces, random) = (watch.namespaces.clone(), watch.random.clone());
     let only = options.watch_namespaces.clone();
@@ -382,6 +409,7 @@ fn watch_everything(
         let watch = Watch { only, ..watch.clone() };
         tasks.spawn(watch.follow(NamespaceObjects));
         tasks.spawn(watch.follow(DesiredObjects::<api::ProviderConfig>::new(options.accounts())));
+        tasks.spawn(watch.follow(WatchedModules::new(modules.clone(), options.accounts())));
         tasks.spawn(watch.follow(DesiredObjects::<api::DataSource>::new(options.accounts())));
         tasks.spawn(watch.follow(DesiredObjects::<api::Resource>::new(options.accounts())));
         tasks.spawn(watch.follow(Plans::new(plans.clone())));

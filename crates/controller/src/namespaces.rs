@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::backlog::Backlog;
 use super::leadership::Leadership;
 use engine::load::ProviderSpec;
-use model::{InstanceKey, Name, Namespace, Value, Version};
+use model::{Address, Name, Namespace, Value, Version};
 use process::{Random, lock};
 use runtime::execute::Limits;
 use runtime::reconcile::index::{Event, Index, Providers};
@@ -95,6 +95,8 @@ pub struct Namespaces {
     policy: Policy,
     random: Arc<dyn Random>,
     opened: mpsc::UnboundedSender<Arc<NamespaceHandle>>,
+    /// The Providers of the cluster, for those who wait for their changes.
+    installed: watch::Sender<Providers>,
     /// The namespaces in which changes wait.
     pub backlog: Backlog,
 }
@@ -115,8 +117,8 @@ impl Namespaces {
             destroy_orphans: false,
             requires_approval: true,
         };
-        let (known, backlog) = (Mutex::default(), Backlog::default());
-        (Arc::new(Self { leadership, known, policy, random, opened, backlog }), receiver)
+        let (known, backlog, installed) = (Mutex::default(), Backlog::default(), watch::Sender::default());
+        (Arc::new(Self { leadership, known, policy, random, opened, installed, backlog }), receiver)
     }
 
     pub fn apply(&self, namespace: &Namespace, event: Event) {
@@ -167,7 +169,18 @@ impl Namespaces {
     pub fn provide(&self, providers: BTreeMap<Arc<str>, Arc<ProviderSpec>>) {
         let providers = Arc::new(providers);
         self.known().providers = providers.clone();
+        self.installed.send_if_modified(|known| {
+            let is_same = known.len() == providers.len()
+                && known.iter().zip(providers.iter()).all(|((_, old), (_, new))| old.provider == new.provider);
+            known.clone_from(&providers);
+            !is_same
+        });
         self.apply_to_all(None, &Event::Providers(providers));
+    }
+
+    /// The Providers of the cluster, and their changes.
+    pub fn installed_providers(&self) -> watch::Receiver<Providers> {
+        self.installed.subscribe()
     }
 
     /// Removes a deleted namespace.
@@ -256,15 +269,13 @@ impl ResourceView for Namespaces {
         self.with(namespace, |index| index.metadata(name).cloned())?
     }
 
-    fn recorded(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
-        self.with(namespace, |index| index.addresses(name).map(|address| address.key.clone()).collect())
-            .unwrap_or_default()
+    fn recorded(&self, namespace: &str, name: &Name) -> Vec<Address> {
+        self.with(namespace, |index| index.addresses(name).cloned().collect()).unwrap_or_default()
     }
 
-    fn indexed(&self, namespace: &str, name: &Name) -> Vec<InstanceKey> {
+    fn indexed(&self, namespace: &str, name: &Name) -> Vec<Address> {
         let names = BTreeSet::from([name.clone()]);
-        self.with(namespace, |index| index.indexed(&names).map(|address| address.key.clone()).collect())
-            .unwrap_or_default()
+        self.with(namespace, |index| index.indexed(&names).cloned().collect()).unwrap_or_default()
     }
 }
 
@@ -273,7 +284,7 @@ mod tests {
     use super::*;
     use crate::shards::Division;
     use engine::plan::ObjectBlock;
-    use model::{Address, Reason};
+    use model::Reason;
     use process::SystemRandom;
 
     #[test]

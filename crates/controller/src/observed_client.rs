@@ -43,6 +43,7 @@ fn is_watch<B>(request: &http::Request<B>) -> bool {
 
 /// The kinds that Purlin itself reads and writes. All others are those of users, of which there can be many.
 const RESOURCES: &[&str] = &[
+    "modules",
     "resources",
     "datasources",
     "providerconfigs",
@@ -74,6 +75,7 @@ fn resource(path: &str) -> &'static str {
     }
     match (kind, name.and(segments.next())) {
         ("resources", Some("status")) => "resources/status",
+        ("modules", Some("status")) => "modules/status",
         ("datasources", Some("status")) => "datasources/status",
         ("providerconfigs", Some("status")) => "providerconfigs/status",
         ("providers", Some("status")) => "providers/status",

@@ -258,17 +258,14 @@ async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate) 
 
 fn patch(target: &StatusTarget, update: &StatusUpdate) -> Option<http::Request<Vec<u8>>> {
     let address = Address::single(target.name.clone());
-    let (path, status) = match address.is_data() {
-        false => (
-            <api::Resource as kube::Resource>::url_path(&(), Some(&target.namespace)),
-            serde_json::to_value(&update.status),
-        ),
-        true => (
-            <api::DataSource as kube::Resource>::url_path(&(), Some(&target.namespace)),
-            serde_json::to_value(api::DataSourceStatus::from(update.status.clone())),
-        ),
+    let status = match address.is_data() {
+        false => serde_json::to_value(&update.status),
+        true => match update.status.clone() {
+            api::Status::Resource(status) => serde_json::to_value(api::DataSourceStatus::from(*status)),
+            api::Status::Module(_) => return None,
+        },
     };
-    let status = status.ok()?;
+    let (path, status) = (api::url_path(&target.namespace, &address), status.ok()?);
     let body = serde_json::json!([
         {"op": "test", "path": "/metadata/uid", "value": target.uid},
         {"op": "test", "path": "/metadata/generation", "value": update.generation},

@@ -157,7 +157,7 @@ impl Watch {
     }
 
     /// The objects in the only namespace, or in all.
-    fn scoped<K>(&self) -> Api<K>
+    pub(crate) fn scoped<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
@@ -469,6 +469,15 @@ impl PlanKey {
 fn observe<K>(object: &RawObject<K>, instance: load::Instance, interner: &mut Interner) -> ObservedResource {
     // That of a `DataSource` has some of the fields.
     let status: Option<api::ResourceStatus> = object.status();
+    observed(object, instance, status.map(Into::into), interner)
+}
+
+pub(crate) fn observed<K>(
+    object: &RawObject<K>,
+    instance: load::Instance,
+    status: Option<api::Status>,
+    interner: &mut Interner,
+) -> ObservedResource {
     ObservedResource {
         instance: Arc::new(instance),
         published: status.map_or_else(PublishedStatus::empty, |status| PublishedStatus::of(&status, interner)),

@@ -39,8 +39,8 @@ pub use compressed::{MAX_DECOMPRESSED, compress, decompress};
 pub use condition::Condition;
 pub use config::Config;
 pub use decode::{
-    ServiceAccount, ServiceAccounts, data_from_raw, from_raw, provider_config_from_raw, provider_from_raw,
-    provider_source,
+    ServiceAccount, ServiceAccounts, data_from_raw, from_raw, module_from_raw, provider_config_from_raw,
+    provider_from_raw, provider_source,
 };
 pub use expression::{InstanceSelector, Reference, Scope, Template};
 pub use family::{Expansion, Family};
@@ -54,7 +54,7 @@ pub use instance::{
 pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;
 pub use lines::Lines;
-pub use program::{Output, Program, ProgramResources};
+pub use program::{Output, Program, ProgramResources, Revision};
 pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, ProviderSpec, Runner};
 pub use provider_resolver::{BUILT_IN, provider_config_name};
 pub use publication::Publication;

@@ -23,11 +23,19 @@ pub struct Scope<'a> {
 pub struct Budget {
     steps: Cell<u64>,
     bytes: Cell<u64>,
+    /// What both were at first.
+    full: (u64, u64),
 }
 
 impl Budget {
     pub fn new(steps: u64, bytes: u64) -> Self {
-        Self { steps: Cell::new(steps), bytes: Cell::new(bytes) }
+        Self { steps: Cell::new(steps), bytes: Cell::new(bytes), full: (steps, bytes) }
+    }
+
+    /// Begins again with what it was at first.
+    pub fn refill(&self) {
+        self.steps.set(self.full.0);
+        self.bytes.set(self.full.1);
     }
 
     pub fn step(&self, count: u64) -> Result<(), Failure> {

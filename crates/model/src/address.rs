@@ -37,8 +37,9 @@ pub enum InstanceKey {
 /// Sorted by name, and in a configuration by the text of the block.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stem {
-    /// The `metadata.name` of a Resource, or `data.` and the name of a DataSource. The prefix keeps a Resource and a DataSource
-    /// with the same name apart. All blocks of a configuration have one name: that of its Module, which is empty on files.
+    /// The `metadata.name` of a Resource, `data.` and the name of a DataSource, or the name of a Module and `/`. So objects of
+    /// different kinds with the same name are kept apart. All blocks of a configuration have one name: that of its Module, which
+    /// is empty on files.
     pub name: Name,
     /// What the configuration calls it: `module.a[0].aws_vpc.main`. `None`: it is no block of a configuration.
     pub part: Option<Arc<str>>,
@@ -57,6 +58,9 @@ pub struct Address {
 
 /// The prefix of DataSources in addresses.
 const DATA: &str = "data.";
+
+/// What ends the name of a Module in addresses: `network/aws_vpc.main`.
+const OF_MODULE: char = '/';
 
 impl Stem {
     /// A block of a configuration.
@@ -96,9 +100,10 @@ impl Stem {
     }
 }
 
-/// Splits the name of a Module from what comes after it. Without one, the name is empty.
+/// Splits the name of a Module, with what ends it, from what comes after it. Without one, the name is empty.
 fn split_module(text: &str) -> (&str, &str) {
-    text.split_once('/').filter(|(module, _)| is_label(module)).unwrap_or(("", text))
+    let end = text.find(OF_MODULE).filter(|end| is_label(&text[..*end]));
+    text.split_at(end.map_or(0, |end| end + OF_MODULE.len_utf8()))
 }
 
 fn is_label(text: &str) -> bool {
@@ -109,8 +114,7 @@ impl fmt::Display for Stem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.part {
             None => f.write_str(&self.name),
-            Some(part) if self.name.is_empty() => f.write_str(part),
-            Some(part) => write!(f, "{}/{part}", self.name),
+            Some(part) => write!(f, "{}{part}", self.name),
         }
     }
 }
@@ -145,6 +149,11 @@ impl Address {
         Stem::from(Name::from(format!("{DATA}{name}"))).single()
     }
 
+    /// Returns the address of a Module.
+    pub fn module(name: &str) -> Self {
+        Stem::from(Name::from(format!("{name}{OF_MODULE}"))).single()
+    }
+
     /// What has the status of the object: its Resource or DataSource, or the Module of its configuration.
     pub fn name(&self) -> &Name {
         &self.stem.name
@@ -160,10 +169,13 @@ impl Address {
 
     /// Returns the `metadata.name` of the Resource, DataSource or Module.
     pub fn object_name(&self) -> &str {
-        match self.stem.part {
-            Some(_) => &self.stem.name,
-            None => self.stem.name.strip_prefix(DATA).unwrap_or(&self.stem.name),
-        }
+        let name = self.stem.name.strip_suffix(OF_MODULE).unwrap_or(&self.stem.name);
+        if self.is_qualified() { name } else { name.strip_prefix(DATA).unwrap_or(name) }
+    }
+
+    /// Whether this is the address of a Module.
+    pub fn is_module(&self) -> bool {
+        self.stem.part.is_none() && self.stem.name.ends_with(OF_MODULE)
     }
 
     /// Whether this is an object of a Terraform configuration, or a module call.
@@ -178,8 +190,13 @@ impl Address {
         calls.map(|call| Stem::in_configuration(self.stem.name.clone(), call))
     }
 
+    /// The kind of what has the status of the object.
     pub fn kind(&self) -> &'static str {
-        if self.is_data() { "DataSource" } else { "Resource" }
+        match () {
+            () if self.stem.name.ends_with(OF_MODULE) => "Module",
+            () if self.is_data() => "DataSource",
+            () => "Resource",
+        }
     }
 
     /// Returns the address of what has neither `count` nor `forEach`.
@@ -251,7 +268,8 @@ impl fmt::Display for Address {
 /// The error of a string that is not an address.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "`{0}` is not a valid address (hint: write `name`, `name[0]` or `name[\"key\"]`, and `data.name` for a DataSource)"
+    "`{0}` is not a valid address (hint: write `name`, `name[0]` or `name[\"key\"]`, `data.name` for a DataSource, and \
+     `name/ADDRESS` for an object of a Module)"
 )]
 pub struct InvalidAddress(pub String);
 
@@ -263,6 +281,9 @@ impl FromStr for Address {
         let (module, inner) = split_module(text);
         if let Some((part, key)) = qualified::split(inner) {
             return Ok(Stem::in_configuration(module.into(), part).instance(key));
+        }
+        if !module.is_empty() && inner.is_empty() {
+            return Ok(Self::single(module));
         }
         let (name, rest) = match text.find('[') {
             Some(at) => text.split_at(at),
@@ -408,8 +429,9 @@ mod tests {
     #[test]
     fn the_objects_of_a_module_have_its_name() {
         for (text, name, part) in [
-            ("network/aws_vpc.main", "network", Some("aws_vpc.main")),
-            (r#"network/module.a["x/y"].t.n["a/b"]"#, "network", Some(r#"module.a["x/y"].t.n"#)),
+            ("network/", "network/", None),
+            ("network/aws_vpc.main", "network/", Some("aws_vpc.main")),
+            (r#"network/module.a["x/y"].t.n["a/b"]"#, "network/", Some(r#"module.a["x/y"].t.n"#)),
             (r#"module.a["x/y"].t.n"#, "", Some(r#"module.a["x/y"].t.n"#)),
             ("network", "network", None),
         ] {
@@ -418,13 +440,14 @@ mod tests {
             assert_eq!(address.to_string(), text);
             assert_eq!(Stem::parse(address.stem.to_string().into()), address.stem);
         }
-        for text in ["/t.n", "Net/t.n", "network/web", "network/", "a/b/t.n"] {
+        for text in ["/t.n", "Net/t.n", "network/web", "network/[0]", "network//", "a/b/t.n"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
-        let all: BTreeMap<Address, usize> = ["net", "net-2", "net/t.a", "net/t.b[0]", "net/t.b[1]", "neu"]
+        let all: BTreeMap<Address, usize> = ["net", "net-2", "net/", "net/t.a", "net/t.b[0]", "net/t.b[1]", "neu"]
             .map(|text| (text.parse().unwrap(), text.len()))
             .into();
-        assert_eq!(in_family(&all, &"net".into()).count(), 4);
+        assert_eq!(in_family(&all, &"net".into()).count(), 1);
+        assert_eq!(in_family(&all, &"net/".into()).count(), 4);
         assert_eq!(in_stem(&all, &Stem::parse("net/t.b".into())).count(), 2);
     }
 

@@ -92,9 +92,9 @@ name! {
 }
 
 name! {
-    /// The name of a Resource, as its manifest says it (`metadata.name`), or of a DataSource, with `data.` before it. Where the
-    /// objects are Terraform's, what their addresses say before the key. A family has one name for all of its instances: the
-    /// address of an instance is an [`Address`](super::Address), which is a name and a key.
+    /// The name of a Resource, as its manifest says it (`metadata.name`), of a DataSource, with `data.` before it, or of a Module,
+    /// with `/` after it. A family has one name for all of its instances, and a Module for all of its objects: the address of each
+    /// is an [`Address`](super::Address).
     ///
     /// The names of other things that users write (a `ProviderConfig`, a Plan) are not of this type.
     Name

@@ -39,6 +39,8 @@ reasons! {
     Terminating,
     /// The manifest could not be read or decoded.
     InvalidManifest,
+    /// The files of a Module cannot be fetched or read. Nothing of it is changed meanwhile. Purlin retries.
+    SourceFailed,
     /// The Resource names a type that no driver serves.
     UnknownType,
     /// An expression does not parse, or its evaluation failed.

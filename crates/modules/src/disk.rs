@@ -13,11 +13,24 @@ const MAX_BYTES: u64 = 32 << 20;
 pub struct Disk {
     /// The root module.
     pub root: PathBuf,
+    /// Where all modules have to be: paths that lead out of this directory are refused. `None`: anywhere.
+    pub within: Option<PathBuf>,
+}
+
+impl Disk {
+    /// The directory of a module.
+    fn directory(&self, directory: &str) -> Result<PathBuf, String> {
+        let path = self.root.join(directory);
+        let Some(within) = &self.within else { return Ok(path) };
+        let real = path.canonicalize().map_err(|error| error.to_string())?;
+        let within = within.canonicalize().map_err(|error| error.to_string())?;
+        if real.starts_with(within) { Ok(path) } else { Err("it is outside of the module's package".to_owned()) }
+    }
 }
 
 impl Directories for Disk {
     fn files(&self, directory: &str) -> Result<Vec<File>, String> {
-        let directory = self.root.join(directory);
+        let directory = self.directory(directory)?;
         let mut files = Vec::new();
         for entry in fs::read_dir(&directory).map_err(|error| error.to_string())? {
             let entry = entry.map_err(|error| error.to_string())?;

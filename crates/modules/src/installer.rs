@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use configuration::{Diagnostics, Input, Installed, Manifest, Missing, ModuleSource, RemoteModule, Tree, load};
 use fetch::{Credentials, Http};
-use hcl::Diagnostic;
-use semver::Version;
+use hcl::{Diagnostic, Range};
+use version::{Version, VersionConstraint};
 
 use crate::disk::Disk;
 use crate::error::ModuleError;
@@ -35,10 +35,12 @@ pub struct Options {
     pub roots: Vec<Vec<u8>>,
     /// What runs programs so that they end with this process; see [`process::command::Command::launcher`].
     pub launcher: Option<PathBuf>,
+    /// Where all modules have to be, which come from other machines only. `None`: they can be anywhere on this machine.
+    pub within: Option<PathBuf>,
 }
 
 /// Follows an installation.
-pub trait Progress {
+pub trait Progress: Send + Sync {
     /// A package is fetched for a module, which is named by the names of its calls with dots between them.
     fn fetching(&self, module: &str, source: &str, version: Option<&Version>);
     /// A module is in a directory now, which is relative to the root module.
@@ -100,21 +102,8 @@ impl Installer {
         let root = &self.options.root;
         let recorded = read_manifest(root)?;
         let known = if self.options.upgrade { Manifest::default() } else { existing(root, recorded.clone()) };
-        let mut run = Run {
-            installer: self,
-            registries: Registries::new(&self.http, &self.options.credentials),
-            fetcher: Fetcher {
-                http: &self.http,
-                credentials: &self.options.credentials,
-                git: Git { launcher: self.options.launcher.clone() },
-            },
-            progress,
-            packages: BTreeMap::new(),
-            known,
-            recorded,
-            failed: BTreeMap::new(),
-        };
-        let disk = Disk { root: root.clone() };
+        let mut run = self.run(known, recorded, progress);
+        let disk = Disk { root: root.clone(), within: self.options.within.clone() };
         loop {
             let (tree, mut diagnostics) = load(".", &disk, &run.known, &self.options.inputs);
             diagnostics.errors.retain(|error| !tree.is_missing(error));
@@ -172,6 +161,43 @@ struct Run<'a> {
     recorded: Manifest,
     /// Why modules could not be installed.
     failed: BTreeMap<String, ModuleError>,
+}
+
+impl Installer {
+    /// Fetches a module that no configuration calls. It is installed below the root, like one of this name.
+    ///
+    /// # Errors
+    /// Why it cannot be fetched.
+    pub async fn fetch(
+        &self,
+        name: &str,
+        source: ModuleSource,
+        version: VersionConstraint,
+        progress: &dyn Progress,
+    ) -> Result<Installed, ModuleError> {
+        let mut run = self.run(Manifest::default(), Manifest::default(), progress);
+        let missing = Missing { key: name.to_owned(), source, version, range: Range::default() };
+        run.install(&missing).await?;
+        run.known.get(name).cloned().ok_or_else(|| ModuleError::new(format!("{name} was not installed")))
+    }
+
+    fn run<'a>(&'a self, known: Manifest, recorded: Manifest, progress: &'a dyn Progress) -> Run<'a> {
+        Run {
+            installer: self,
+            registries: Registries::new(&self.http, &self.options.credentials),
+            fetcher: Fetcher {
+                http: &self.http,
+                credentials: &self.options.credentials,
+                git: Git { launcher: self.options.launcher.clone() },
+                takes_local: self.options.within.is_none(),
+            },
+            progress,
+            packages: BTreeMap::new(),
+            known,
+            recorded,
+            failed: BTreeMap::new(),
+        }
+    }
 }
 
 impl Run<'_> {

@@ -21,6 +21,8 @@ pub struct Fetcher<'a> {
     pub http: &'a Http,
     pub credentials: &'a Credentials,
     pub git: Git,
+    /// Whether packages can come from this machine.
+    pub takes_local: bool,
 }
 
 impl Fetcher<'_> {
@@ -33,6 +35,10 @@ impl Fetcher<'_> {
         let mut url =
             Url::parse(address).map_err(|error| ModuleError::new(format!("`{address}` is not a URL: {error}")))?;
         match (forced, url.scheme()) {
+            (_, "file") if !self.takes_local => {
+                let message = format!("`{address}` is a path of this machine, from which no module is read");
+                return Err(ModuleError::new(message).hint("use a registry, a repository or an archive"));
+            }
             (Some("git"), _) => self.git.clone(&url, into).await?,
             (Some("http" | "https") | None, "http" | "https") => archive::fetch(self, url, into).await?,
             (Some("oci") | None, "oci") => oci::fetch(self.http, self.credentials, &url, into).await?,

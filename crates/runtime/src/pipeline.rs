@@ -112,11 +112,8 @@ fn undecided(config: &Config, recorded: &Recorded, mode: Mode) -> Vec<(Address, 
         return Vec::new();
     }
     let unknown = recorded.keys().filter(|address| address.is_qualified() && !config.instances.contains_key(*address));
-    let unknown = unknown.filter(|address| {
-        let program = config.modules.get(address.name()).and_then(|module| module.program.as_ref());
-        program.is_some_and(|program| program.is_undecided(address))
-    });
     unknown
+        .filter(|address| config.is_undecided(address))
         .map(|address| (address.clone(), ObjectBlock { reason: Reason::Waiting, message: UNDECIDED.to_owned() }))
         .collect()
 }

@@ -58,6 +58,7 @@ impl Blocks {
                         self.resources.keys().filter(|block| is_inside(&block.module, module, call, key.as_ref()));
                     uses.extend(inside.filter_map(|block| self.use_of(block, None)));
                 }
+                Dependency::Variable(name) => _ = uses.insert(Use::Variable(name.clone())),
             }
         }
         let whole: BTreeSet<ResourceAddress> = uses
@@ -82,7 +83,7 @@ impl Blocks {
     fn groups(&self, name: &Name, dependencies: &BTreeSet<Dependency>) -> Vec<Address> {
         let named = dependencies.iter().filter_map(|dependency| match dependency {
             Dependency::Module { module, call, key } => Some((module, call, key.as_ref())),
-            Dependency::Resource(..) => None,
+            Dependency::Resource(..) | Dependency::Variable(_) => None,
         });
         let mut groups = Vec::new();
         for (module, call, key) in named {
@@ -135,7 +136,8 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let checked = checked.map(|(name, _)| name).collect();
     let provisioned = provisioned.map(|(name, _)| name).collect();
     let imports = evaluation.imports().unwrap_or_default();
-    let builder = Builder { shared, blocks: &blocks, imports, checked, provisioned };
+    let module = state.module();
+    let builder = Builder { shared, module, blocks: &blocks, imports, checked, provisioned };
     let mut resources =
         ProgramResources { providers: shared.providers.values().cloned().collect(), ..Default::default() };
     let mut used = evaluation.written_providers();
@@ -162,15 +164,15 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
             used.insert(object.provider.clone());
         }
     }
-    let used = used.iter().filter(|provider| !provider.source.is_built_in());
+    let used = used.iter().filter(|provider| !provider.source.is_built_in() && !shared.is_given(provider));
     resources.provider_configs = used.map(|provider| Arc::new(builder.provider_config(evaluation, provider))).collect();
     resources
 }
 
 /// The Resource of an object that a `removed` block is about.
 pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
-    let origin = &shared.origin;
-    if record.source.as_ref() != Some(&origin.source) {
+    let (origin, module) = (&shared.origin, shared.lock().module());
+    if record.source != module.source_file {
         return None;
     }
     let object = address::instance(&record.address)?;
@@ -190,10 +192,8 @@ pub fn removed(shared: &Arc<Shared>, record: &Record) -> Option<Instance> {
         deleting: true,
         deletion_policy: if removed.destroy { DeletionPolicy::Delete } else { DeletionPolicy::Orphan },
         hooks: hooks.into(),
-        generation: origin.generation,
         source: place,
-        source_file: Some(origin.source.clone()),
-        ..Instance::plain(record.address.clone(), record.type_name.clone())
+        ..Instance::of_module(&module, record.address.clone(), record.type_name.clone())
     })
 }
 
@@ -208,6 +208,8 @@ pub fn provider_template(shared: &Arc<Shared>, provider: &ProviderAddress) -> Pr
 
 struct Builder<'a> {
     shared: &'a Arc<Shared>,
+    /// The Module with its inputs.
+    module: Arc<Instance>,
     blocks: &'a Blocks,
     /// The `import` blocks.
     imports: Vec<EvaluatedImport>,
@@ -234,7 +236,7 @@ impl Builder<'_> {
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
         let mut groups = self.blocks.groups(self.name(), &named);
         groups.extend(self.blocks.groups_around(self.name(), &block.module));
-        let references: Arc<[Reference]> = references(self.name(), &uses, groups, &[]).into();
+        let references: Arc<[Reference]> = self.references(&uses, groups, &[]).into();
         let place = self.place(block.range);
         let keys =
             Keys { shared: Arc::clone(self.shared), of: of.clone(), kind: block.kind, uses, place: place.clone() };
@@ -321,9 +323,9 @@ impl Builder<'_> {
         });
         let kind = &object.address.resource.resource.kind;
         Instance {
-            provider_config: (!object.provider.source.is_built_in()).then(|| config_name(&object.provider).into()),
+            provider_config: self.shared.provider_config(&object.provider),
             config: template(self.body(object, &uses)),
-            references: references(self.name(), &uses, groups, &targets).into(),
+            references: self.references(&uses, groups, &targets).into(),
             reads_after: is_data.then(|| self.reads_after(object)),
             create_before_destroy: lifecycle.create_before_destroy,
             prevent_destroy: lifecycle.prevent_destroy,
@@ -335,7 +337,7 @@ impl Builder<'_> {
             moved_from: Arc::clone(moved),
             hooks: self.hooks(object, &uses).into(),
             import: self.import(&object.address),
-            deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { DeletionPolicy::Delete },
+            deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { self.module.deletion_policy },
             ..self.plain(address::address(self.name(), &object.address), kind, object.range)
         }
     }
@@ -346,7 +348,8 @@ impl Builder<'_> {
             let uses = self.blocks.uses(&[after.dependency.clone()].into());
             reads.extend(
                 uses.into_iter()
-                    .map(|used| ReadsAfter { target: used.address(self.name()), transitive: after.transitive }),
+                    .flat_map(|used| used.addresses(self.name(), &self.shared.links))
+                    .map(|target| ReadsAfter { target, transitive: after.transitive }),
             );
         }
         reads.into()
@@ -367,14 +370,14 @@ impl Builder<'_> {
             .map(|configured| (configured.uses.clone(), value::ephemeral_paths(&configured.config)))
             .unwrap_or_default();
         let uses: Arc<[Use]> = self.blocks.uses(&named).into();
-        let references = references(self.name(), &uses, self.blocks.groups(self.name(), &named), &[]);
+        let references = self.references(&uses, self.blocks.groups(self.name(), &named), &[]);
         let spec = self.shared.providers.get(&provider.source);
         let place = evaluation.provider_range(provider).and_then(|range| self.place(range));
         let place = place.or_else(|| spec.and_then(|spec| spec.source.clone()));
         let body =
             ProviderBody { shared: Arc::clone(self.shared), provider: provider.clone(), uses, place: place.clone() };
         ProviderConfig {
-            name: config_name(provider).into(),
+            name: config_name(self.name(), provider).into(),
             provider: spec.map(|spec| spec.provider.name.clone()).unwrap_or_default(),
             config: template(body),
             ephemeral: ephemeral.into(),
@@ -389,17 +392,32 @@ impl Builder<'_> {
     }
 
     fn plain(&self, address: Address, type_name: &str, range: hcl::Range) -> Instance {
-        let origin = &self.shared.origin;
-        Instance {
-            generation: origin.generation,
-            source: self.place(range),
-            source_file: Some(origin.source.clone()),
-            ..Instance::plain(address, type_name)
-        }
+        Instance { source: self.place(range), ..Instance::of_module(&self.module, address, type_name) }
     }
 
     fn place(&self, range: hcl::Range) -> Option<Source> {
         problem::place(range, &self.shared.tree.sources, &self.shared.origin.directory)
+    }
+
+    /// The references of what uses these objects and module calls. All objects of a Module have what it depends on.
+    fn references(&self, uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
+        let mut references: Vec<Reference> = Vec::new();
+        for used in uses {
+            match used {
+                Use::Variable(variable) => references.extend(self.shared.links.references(variable).cloned()),
+                _ => {
+                    let targets = used.addresses(self.name(), &self.shared.links);
+                    references.extend(targets.into_iter().map(|target| reference(target, Path::default())));
+                }
+            }
+        }
+        references.extend(groups.into_iter().map(|group| reference(group, Path::default())));
+        let triggers = triggers.iter().enumerate();
+        references.extend(triggers.map(|(index, target)| reference(target.clone(), trigger_path(index))));
+        references.extend(self.module.references.iter().filter(|reference| reference.explicit).cloned());
+        references.sort();
+        references.dedup();
+        references
     }
 
     /// An entry of `replace_triggered_by`, and the object that it names.
@@ -419,16 +437,6 @@ impl Builder<'_> {
         let suffix: String = if attribute.path.0.is_empty() { String::new() } else { format!(".{}", attribute.path) };
         (load::Trigger { text: format!("{target}{suffix}").into(), path: template(attribute), depth }, target)
     }
-}
-
-fn references(name: &Name, uses: &[Use], groups: Vec<Address>, triggers: &[Address]) -> Vec<Reference> {
-    let used = uses.iter().map(|used| reference(used.address(name), Path::default()));
-    let groups = groups.into_iter().map(|group| reference(group, Path::default()));
-    let triggers = triggers.iter().enumerate().map(|(index, target)| reference(target.clone(), trigger_path(index)));
-    let mut references: Vec<Reference> = used.chain(groups).chain(triggers).collect();
-    references.sort();
-    references.dedup();
-    references
 }
 
 /// The place of an entry of `replace_triggered_by`, by which the engine finds its reference.

@@ -27,4 +27,4 @@ pub use program::{NamedProvider, Origin, Terraform};
 pub use providers::{config_name, required};
 pub use schemas::Schemas;
 pub use unsupported::unsupported;
-pub use value::{to_config, to_model};
+pub use value::{from_model, to_config, to_model};

@@ -1,16 +1,19 @@
 //! The program: a configuration and the values that it was last evaluated with.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use configuration::{
-    Answer, Evaluation, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress, ProviderSource,
-    ResourceAddress, ResourceName, Settings, Tree,
+    Answer, Dependency, Evaluation, Input, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress,
+    ProviderSource, ResourceAddress, ResourceName, Settings, Tree,
 };
 use cty::{Marks, Type};
-use engine::load::{Instance, Output, Program, ProgramResources, ProviderSpec, Scope};
-use model::{Address, Diagnostic, Diagnostics, Name, ProviderUse, Reason, Record, Source, Stem, Value};
+use engine::load::{
+    Instance, InstanceScope, Output, Program, ProgramResources, ProviderSpec, Reference, Revision, Scope, Template,
+};
+use model::{Address, Diagnostic, Diagnostics, Name, Path, ProviderUse, Reason, Record, Source, Stem, Value};
 
 use crate::desired::{self, Blocks};
 use crate::schemas::{BUILT_IN, Schemas, World};
@@ -27,6 +30,11 @@ pub struct Origin {
     pub generation: i64,
     /// What stands before the names of its files in messages.
     pub directory: String,
+    /// In a cluster: the `ProviderConfig`s of the namespace for configurations that the root module leaves out, by their names in
+    /// it. `None` on files, where such a configuration is empty.
+    pub provider_configs: Option<BTreeMap<String, Arc<str>>>,
+    /// What is shown of the version.
+    pub revision: Option<Revision>,
 }
 
 /// A Terraform configuration as a program of the engine.
@@ -39,16 +47,65 @@ pub struct Shared {
     pub origin: Origin,
     /// The providers that are not built in.
     pub providers: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
+    pub links: Links,
     state: Mutex<State>,
+}
+
+/// The variables whose values come from expressions of the Module.
+#[derive(Clone, Debug, Default)]
+pub struct Links(BTreeMap<Arc<str>, Link>);
+
+#[derive(Clone, Debug)]
+struct Link {
+    value: Template,
+    /// The references of the expression, and those of the whole Module.
+    references: Vec<Reference>,
+}
+
+impl Links {
+    /// Splits the variables of a Module into those with a value and those with expressions.
+    pub fn of(module: &Instance) -> (BTreeMap<String, Input>, Self) {
+        let (mut values, mut links) = (BTreeMap::new(), BTreeMap::new());
+        for (name, value) in module.config.entries() {
+            if let Some(value) = value.as_literal() {
+                values.insert(name.to_string(), Input::Value(value::from_model(value, &Type::Dynamic)));
+                continue;
+            }
+            let at = Path::of(&["spec", "variables", &name]);
+            let references = module.references.iter().filter(|reference| reference.at.starts_with(&at)).cloned();
+            links.insert(name.clone(), Link { value, references: references.collect() });
+            values.insert(name.to_string(), Input::Linked);
+        }
+        (values, Self(links))
+    }
+
+    /// What a variable refers to.
+    pub fn references(&self, variable: &str) -> impl Iterator<Item = &Reference> {
+        self.0.get(variable).into_iter().flat_map(|link| &link.references)
+    }
 }
 
 pub struct State {
     name: Name,
     pub evaluation: Evaluation,
+    /// The Module with its inputs.
+    module: Arc<Instance>,
+    /// The problems of linked variables.
+    unassigned: BTreeMap<Arc<str>, Diagnostics>,
     /// The values of objects that are set, as the engine had them.
     seen: HashMap<Address, Value>,
     /// The values of whole blocks that were seen last, if no object of them was set since.
     whole: HashMap<Stem, Value>,
+    /// The outputs that threads are computing. One that needs itself has no value.
+    computing: HashSet<(ThreadId, Arc<str>)>,
+}
+
+/// A value that the engine has.
+enum Seen {
+    Instance(InstanceAddress, Address, Value),
+    /// All instances of a block.
+    Block(ResourceAddress, Stem, Value),
+    Variable(Arc<str>, Result<Value, Diagnostics>),
 }
 
 /// Objects whose values an expression needs.
@@ -57,14 +114,17 @@ pub enum Use {
     Instance(InstanceAddress),
     /// All instances of a block with keys.
     Block(ResourceAddress),
+    /// What a variable of the Module refers to.
+    Variable(Arc<str>),
 }
 
 impl Use {
-    /// The object, or the family of the block. `name` is that of the configuration.
-    pub fn address(&self, name: &Name) -> Address {
+    /// The object, the family of the block, or what the variable refers to. `name` is that of the configuration.
+    pub fn addresses(&self, name: &Name, links: &Links) -> Vec<Address> {
         match self {
-            Self::Instance(instance) => address::address(name, instance),
-            Self::Block(block) => address::stem(name, block).family(),
+            Self::Instance(instance) => vec![address::address(name, instance)],
+            Self::Block(block) => vec![address::stem(name, block).family()],
+            Self::Variable(variable) => links.references(variable).map(|reference| reference.target.clone()).collect(),
         }
     }
 }
@@ -78,22 +138,44 @@ impl Terraform {
         settings: Settings,
         origin: Origin,
     ) -> Self {
-        let settings = Settings { on_demand: true, ..settings };
+        let name = origin.name.clone();
+        let module = Arc::new(Instance {
+            generation: origin.generation,
+            source_file: Some(origin.source.clone()),
+            ..Instance::plain(Address::single(name), "")
+        });
+        Self::of_module(&module, tree, providers, schemas, settings, origin)
+    }
+
+    /// The configuration of a Module in a cluster, whose variables can have expressions.
+    pub fn of_module(
+        module: &Arc<Instance>,
+        tree: Arc<Tree>,
+        providers: BTreeMap<ProviderSource, Arc<ProviderSpec>>,
+        schemas: Arc<dyn Schemas>,
+        mut settings: Settings,
+        origin: Origin,
+    ) -> Self {
+        settings.on_demand = true;
+        let (values, links) = Links::of(module);
+        settings.variables.extend(values);
         let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
-        let state =
-            Mutex::new(State { name: origin.name.clone(), evaluation, seen: HashMap::new(), whole: HashMap::new() });
-        Self(Arc::new(Shared { tree, origin, providers, state }))
+        let state = Mutex::new(State {
+            name: origin.name.clone(),
+            evaluation,
+            module: module.clone(),
+            unassigned: BTreeMap::new(),
+            seen: HashMap::new(),
+            whole: HashMap::new(),
+            computing: HashSet::new(),
+        });
+        Self(Arc::new(Shared { tree, origin, providers, links, state }))
     }
 
     /// The Module that has the objects of the configuration.
     pub fn module(self: &Arc<Self>) -> Arc<Instance> {
-        let Origin { name, source, generation, .. } = &self.0.origin;
-        Arc::new(Instance {
-            program: Some(Arc::clone(self) as Arc<dyn Program>),
-            generation: *generation,
-            source_file: Some(source.clone()),
-            ..Instance::plain(Address::single(name.clone()), "")
-        })
+        let module = Instance::clone(&self.0.lock().module);
+        Arc::new(Instance { program: Some(Arc::clone(self) as Arc<dyn Program>), ..module })
     }
 
     /// The configuration of a provider as a state names it, for objects that were not changed by the engine yet. `None`: no
@@ -114,7 +196,7 @@ impl Terraform {
         let configured = shared.observe(&template.uses, scope).evaluation.provider(&provider).ok().flatten();
         let configured = configured.filter(|configured| !configured.failed)?;
         let (config, ephemeral) = (value::to_config(&configured.config), value::ephemeral_paths(&configured.config));
-        let name = providers::config_name(&provider);
+        let name = providers::config_name(&shared.origin.name, &provider);
         let spec = spec.provider.clone();
         (!config.has_unknown()).then(|| Arc::new(ProviderUse::with_ephemeral(name.into(), spec, config, &ephemeral)))
     }
@@ -125,17 +207,10 @@ impl Terraform {
     /// What is wrong with it, at `place`.
     pub fn ask(&self, text: &str, place: &Source, scope: &dyn Scope) -> Result<cty::Value, Diagnostics> {
         let parsed = hcl::parse_expression(hcl::Source::new(hcl::FileId(u32::MAX), "", text));
-        let mut state = self.0.lock();
-        let (mut before, mut answer) = (BTreeSet::new(), Answer::default());
+        let mut answer = Answer::default();
         if parsed.diagnostics.is_empty() {
+            let state = self.0.settle(scope, |evaluation| evaluation.ask(&parsed.value).uses);
             answer = state.evaluation.ask(&parsed.value);
-            // What it uses may depend on the values that are set.
-            while answer.uses != before {
-                let blocks = Blocks::of(&state.evaluation);
-                blocks.uses(&answer.uses).iter().for_each(|used| state.observe(used, scope));
-                before = answer.uses;
-                answer = state.evaluation.ask(&parsed.value);
-            }
         }
         answer.problems.errors.extend(parsed.diagnostics);
         let diagnostics = problem::diagnostics(&answer.problems, &self.0.tree.sources, &self.0.origin.directory);
@@ -169,7 +244,12 @@ pub struct NamedProvider {
 }
 
 impl Program for Terraform {
-    fn resources(&self) -> ProgramResources {
+    fn resources(&self, module: &Arc<Instance>) -> ProgramResources {
+        // It has the program, which must not have itself.
+        let mut state = self.0.lock();
+        state.module = Arc::new(Instance { program: None, ..Instance::clone(module) });
+        state.evaluation.refill();
+        drop(state);
         desired::resources(&self.0)
     }
 
@@ -183,9 +263,10 @@ impl Program for Terraform {
     }
 
     fn problems(&self, scope: &dyn Scope) -> Diagnostics {
-        let mut state = self.0.lock();
-        state.observe_all(scope);
-        problem::diagnostics(&state.evaluation.general_problems(), &self.0.tree.sources, &self.0.origin.directory)
+        let state = self.0.settle(scope, Evaluation::general_uses);
+        let problems = state.evaluation.general_problems();
+        let general = problem::diagnostics(&problems, &self.0.tree.sources, &self.0.origin.directory);
+        state.unassigned.values().flatten().cloned().chain(general).collect()
     }
 
     fn ephemeral_variables(&self) -> Vec<Arc<str>> {
@@ -194,8 +275,7 @@ impl Program for Terraform {
     }
 
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {
-        let mut state = self.0.lock();
-        state.observe_all(scope);
+        let state = self.0.settle(scope, Evaluation::general_uses);
         if scope.is_final() {
             state.evaluation.act();
             state.evaluation.complete();
@@ -207,18 +287,108 @@ impl Program for Terraform {
         });
         outputs.collect()
     }
+
+    fn output(&self, name: &str, scope: &dyn Scope) -> Option<Value> {
+        let (name, _) = self.0.tree.root().outputs.get_key_value(name)?;
+        let computing = (thread::current().id(), name.clone());
+        if !self.0.lock().computing.insert(computing.clone()) {
+            return Some(Value::Unknown);
+        }
+        let uses = |evaluation: &Evaluation| evaluation.output_now(name).map(|answer| answer.uses).unwrap_or_default();
+        let mut state = self.0.settle(scope, uses);
+        state.computing.remove(&computing);
+        let value = state.evaluation.output_now(name).and_then(|answer| answer.value);
+        value.map(|value| value::to_model(&value))
+    }
+
+    fn output_uses(&self, name: &str) -> Vec<Address> {
+        let state = self.0.lock();
+        let Some((name, _)) = self.0.tree.root().outputs.get_key_value(name) else { return Vec::new() };
+        let uses = state.evaluation.output_now(name).map(|answer| answer.uses).unwrap_or_default();
+        let used = Blocks::of(&state.evaluation).uses(&uses);
+        used.iter().flat_map(|used| used.addresses(&self.0.origin.name, &self.0.links)).collect()
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.0.origin.revision.clone()
+    }
 }
 
 impl Shared {
+    /// The name of the provider configuration of an object. `None`: the type is built in.
+    pub fn provider_config(&self, provider: &ProviderAddress) -> Option<Arc<str>> {
+        if provider.source.is_built_in() {
+            return None;
+        }
+        let outside = || self.given_provider_config(provider);
+        Some(outside().unwrap_or_else(|| providers::config_name(&self.origin.name, provider).into()))
+    }
+
+    /// The `ProviderConfig` of the namespace that stands for a configuration which the root module leaves out: the one that the
+    /// Module names, or that with the name of the Provider.
+    fn given_provider_config(&self, provider: &ProviderAddress) -> Option<Arc<str>> {
+        let given = self.origin.provider_configs.as_ref()?;
+        let is_left_out = provider.module.0.is_empty() && !self.tree.root().providers.contains_key(&provider.local);
+        let named = || given.get(&provider.local.to_string()).cloned();
+        let default = || self.providers.get(&provider.source).map(|spec| spec.provider.name.clone());
+        if is_left_out { named().or_else(default) } else { None }
+    }
+
+    /// Whether the configuration of a provider is a `ProviderConfig` of the namespace.
+    pub fn is_given(&self, provider: &ProviderAddress) -> bool {
+        self.given_provider_config(provider).is_some()
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state with the values of a scope.
     pub fn observe(&self, uses: &[Use], scope: &dyn Scope) -> MutexGuard<'_, State> {
+        let seen = self.fetch(uses, scope);
         let mut state = self.lock();
-        uses.iter().for_each(|used| state.observe(used, scope));
+        seen.into_iter().for_each(|seen| state.take(seen));
         state
+    }
+
+    /// The values of a scope. Nothing is locked meanwhile: they may be outputs of another Module, whose variables read this one.
+    fn fetch(&self, uses: &[Use], scope: &dyn Scope) -> Vec<Seen> {
+        let name = &self.origin.name;
+        let seen = uses.iter().filter_map(|used| match used {
+            Use::Instance(instance) => {
+                let own = address::address(name, instance);
+                let value = scope.object(&own)?;
+                Some(Seen::Instance(instance.clone(), own, value))
+            }
+            Use::Block(resource) => {
+                let stem = address::stem(name, resource);
+                let whole = scope.object(&stem.clone().single()).unwrap_or(Value::Unknown);
+                Some(Seen::Block(resource.clone(), stem, whole))
+            }
+            Use::Variable(variable) => {
+                let link = self.links.0.get(variable)?;
+                let module = self.lock().module();
+                let value = link.value.evaluate(&InstanceScope { instance: &module, others: scope });
+                Some(Seen::Variable(variable.clone(), value))
+            }
+        });
+        seen.collect()
+    }
+
+    /// The state with the values that something uses, which may depend on these values.
+    fn settle(&self, scope: &dyn Scope, uses: impl Fn(&Evaluation) -> BTreeSet<Dependency>) -> MutexGuard<'_, State> {
+        let mut before = BTreeSet::new();
+        let mut state = self.lock();
+        loop {
+            let now = uses(&state.evaluation);
+            if now == before {
+                return state;
+            }
+            let used = Blocks::of(&state.evaluation).uses(&now);
+            drop(state);
+            state = self.observe(&used, scope);
+            before = now;
+        }
     }
 }
 
@@ -228,23 +398,39 @@ impl State {
         self.evaluation.imports_into(block).unwrap_or_default().iter().any(|import| import.is_open)
     }
 
-    fn observe(&mut self, used: &Use, scope: &dyn Scope) {
-        match used {
-            Use::Instance(instance) => {
-                let own = address::address(&self.name, instance);
-                if let Some(value) = scope.object(&own) {
-                    self.see(instance, own, value);
-                }
-            }
-            Use::Block(resource) => {
-                let stem = address::stem(&self.name, resource);
-                let whole = scope.object(&stem.clone().single()).unwrap_or(Value::Unknown);
+    /// The Module with its inputs.
+    pub fn module(&self) -> Arc<Instance> {
+        self.module.clone()
+    }
+
+    fn take(&mut self, seen: Seen) {
+        match seen {
+            Seen::Instance(instance, own, value) => self.see(&instance, own, value),
+            Seen::Block(resource, stem, whole) => {
                 if !self.whole.get(&stem).is_some_and(|seen| seen.is_same(&whole)) {
-                    self.see_all(resource, &stem, &whole);
+                    self.see_all(&resource, &stem, &whole);
                     self.whole.insert(stem, whole);
                 }
             }
+            Seen::Variable(variable, value) => self.assign(&variable, value),
         }
+    }
+
+    /// Sets the value of a variable with an expression.
+    fn assign(&mut self, variable: &Arc<str>, value: Result<Value, Diagnostics>) {
+        let value = match value {
+            Ok(value) => {
+                self.unassigned.remove(variable);
+                Some(value::from_model(&value, &Type::Dynamic))
+            }
+            Err(problems) => {
+                let address = Some(self.module.address.clone());
+                let own = problems.into_iter().map(|problem| Diagnostic { address: address.clone(), ..problem });
+                self.unassigned.insert(variable.clone(), own.collect());
+                None
+            }
+        };
+        self.evaluation.assign(variable, value);
     }
 
     /// Sets the values of all instances of a block.
@@ -309,20 +495,6 @@ impl State {
             (name.clone(), if is_output { typed.unmarked_deep(&mut Marks::default()) } else { typed.clone() })
         });
         Some(cty::Value::object(entries))
-    }
-
-    /// Sets the values that outputs and checks use, and computes these. What they use may depend on these values.
-    fn observe_all(&mut self, scope: &dyn Scope) {
-        let mut before = BTreeSet::new();
-        loop {
-            let now = self.evaluation.general_uses();
-            if now == before {
-                return;
-            }
-            let blocks = Blocks::of(&self.evaluation);
-            blocks.uses(&now).iter().for_each(|used| self.observe(used, scope));
-            before = now;
-        }
     }
 }
 

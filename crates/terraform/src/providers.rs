@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use configuration::{ProviderAddress, ProviderSource, Tree};
 use engine::load::{ProviderSpec, provider_source};
-use model::{Diagnostic, Package, Provider, Reason};
+use model::{Diagnostic, Name, Package, Provider, Reason};
 
 use crate::problem;
 
@@ -48,8 +48,8 @@ fn spec(
     ProviderSpec { provider: Arc::new(provider), runner: None, problems, source: place }
 }
 
-/// The name of a provider configuration.
-pub fn config_name(address: &ProviderAddress) -> String {
+/// The name of a provider configuration of the Module of this name.
+pub fn config_name(module: &Name, address: &ProviderAddress) -> String {
     let key = address.key.as_ref().map(ToString::to_string).unwrap_or_default();
-    address.module.join(format!("{}{key}", address.local))
+    format!("{module}{}", address.module.join(format!("{}{key}", address.local)))
 }

@@ -54,7 +54,11 @@ pub struct ProviderBody {
 
 impl Foreign for ProviderBody {
     fn source(&self) -> String {
-        format!("provider {} {}", providers::config_name(&self.provider), self.shared.origin.generation)
+        format!(
+            "provider {} {}",
+            providers::config_name(&self.shared.origin.name, &self.provider),
+            self.shared.origin.generation
+        )
     }
 
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {

@@ -6,6 +6,7 @@
 mod apply_check;
 mod checker;
 mod ignored;
+mod json;
 mod normalize;
 mod plan_check;
 mod propose;

@@ -38,17 +38,17 @@ impl ResourceView for RecordSnapshot {
         self.resource.as_ref().filter(|(known, _)| known == name).map(|(_, meta)| meta.clone())
     }
 
-    fn recorded(&self, _: &str, name: &Name) -> Vec<InstanceKey> {
-        keys(&self.recorded, name)
+    fn recorded(&self, _: &str, name: &Name) -> Vec<Address> {
+        of_name(&self.recorded, name)
     }
 
-    fn indexed(&self, _: &str, name: &Name) -> Vec<InstanceKey> {
-        keys(&self.indexed, name)
+    fn indexed(&self, _: &str, name: &Name) -> Vec<Address> {
+        of_name(&self.indexed, name)
     }
 }
 
-fn keys(all: &BTreeSet<Address>, name: &Name) -> Vec<InstanceKey> {
-    all.iter().filter(|address| address.name() == name).map(|address| address.key.clone()).collect()
+fn of_name(all: &BTreeSet<Address>, name: &Name) -> Vec<Address> {
+    all.iter().filter(|address| address.name() == name).cloned().collect()
 }
 
 impl ClusterEditor {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::load::{Config, Family, Instance, Output, Program, ProgramResources, Scope};
-use model::{Address, Diagnostics, Name, Record, Stem};
+use model::{Address, Diagnostics, Name, Record, Stem, Value};
 
 /// A configuration, if there is one, beside objects of the same name that other directories have. These are left as they are.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ fn module(config: &Config, name: &Name, version: u64) -> Instance {
 }
 
 impl Program for BesideOthers {
-    fn resources(&self) -> ProgramResources {
-        let mut resources = self.own.as_ref().map(|own| own.resources()).unwrap_or_default();
+    fn resources(&self, module: &Arc<Instance>) -> ProgramResources {
+        let mut resources = self.own.as_ref().map(|own| own.resources(module)).unwrap_or_default();
         resources.instances.extend(self.instances.iter().cloned());
         resources.families.extend(self.families.iter().cloned());
         resources
@@ -68,6 +68,14 @@ impl Program for BesideOthers {
 
     fn ephemeral_variables(&self) -> Vec<Arc<str>> {
         self.own.as_ref().map(|own| own.ephemeral_variables()).unwrap_or_default()
+    }
+
+    fn output(&self, name: &str, scope: &dyn Scope) -> Option<Value> {
+        self.own.as_ref()?.output(name, scope)
+    }
+
+    fn output_uses(&self, name: &str) -> Vec<Address> {
+        self.own.as_ref().map(|own| own.output_uses(name)).unwrap_or_default()
     }
 
     fn outputs(&self, scope: &dyn Scope) -> Vec<Output> {

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use crate::cli::local::DesiredState;
 use crate::cli::options::{Files, source_paths};
-use crate::cli::root_module::{self, ReadFiles};
+use crate::cli::root_module;
 use engine::load::SourcePaths;
+use programs::ReadFiles;
 
 /// The minimum poll interval, short enough that users do not notice a delay.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
@@ -135,7 +136,7 @@ impl Watch {
 }
 
 fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
-    (path, root_module::stamp(path)).hash(hasher);
+    (path, programs::stamp(path)).hash(hasher);
 }
 
 #[cfg(test)]

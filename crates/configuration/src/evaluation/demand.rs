@@ -143,6 +143,32 @@ impl Evaluation {
         self.forget(Stop::Object(address.clone()));
     }
 
+    /// Begins another plan, which may cost as much as the first one.
+    pub fn refill(&self) {
+        self.settings.budget.refill();
+    }
+
+    /// An output of the root module, with the values that are set. `None`: it has no such output.
+    pub fn output_now(&self, name: &Arc<str>) -> Option<Answer> {
+        self.tree.root().outputs.get(name)?;
+        let item = Item::Output(0, name.clone());
+        self.demand(&item);
+        let computed = self.values.borrow().get(&item).cloned()?;
+        let problems = self.problems.borrow().get(&item).cloned().unwrap_or_default();
+        Some(Answer { value: (!computed.failed).then_some(computed.value), uses: computed.uses.to_set(), problems })
+    }
+
+    /// Sets the value of a linked variable. `None`: an error took it away. What was computed from another value is forgotten.
+    pub fn assign(&self, name: &Arc<str>, value: Option<Value>) {
+        if self.linked.borrow().get(name) == Some(&value) {
+            return;
+        }
+        self.linked.borrow_mut().insert(name.clone(), value);
+        let item = Item::Assigned(0, name.clone());
+        self.remove(&item);
+        self.forget(Stop::Item(item));
+    }
+
     /// From now on, functions with effects have results: what they give goes into objects, as in upstream's apply. What is
     /// known already stays.
     pub fn act(&self) {

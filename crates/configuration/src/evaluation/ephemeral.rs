@@ -99,6 +99,7 @@ impl Evaluation {
                     let module = self.paths.borrow().get(module).copied();
                     module.map(|module| Item::CallValue(module, call.clone()))
                 }
+                Dependency::Variable(name) => Some(Item::Variable(0, name.clone())),
             };
             let Some(value) = value else { continue };
             if !self.value_of(value)?.value.is_wholly_known() {

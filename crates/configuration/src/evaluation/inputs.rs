@@ -15,6 +15,8 @@ use crate::read::constant;
 pub enum Input {
     /// A value, of a file of variables or of another program.
     Value(Value),
+    /// A value that [`Evaluation::assign`] gives, and that is unknown before.
+    Linked,
     /// A text, of the command line or the environment: a string, or an expression if the variable's type is no primitive.
     Text(String),
 }
@@ -42,13 +44,14 @@ impl Input {
     pub fn into_value(self) -> Option<Value> {
         match self {
             Self::Value(value) => Some(value),
-            Self::Text(_) => None,
+            Self::Linked | Self::Text(_) => None,
         }
     }
 
     pub(crate) fn value(&self, variable: &Variable) -> Result<Value, String> {
         let text = match self {
             Input::Value(value) => return Ok(value.clone()),
+            Input::Linked => return Ok(Value::DYNAMIC),
             Input::Text(text) => text,
         };
         if variable.constraint.ty.is_primitive() || !variable.is_typed {

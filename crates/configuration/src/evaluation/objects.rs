@@ -417,7 +417,9 @@ fn reads_after_each(uses: &Uses, transitive: bool) -> impl Iterator<Item = Reads
         Dependency::Resource(address, _) => {
             Some(ReadsAfter { dependency: Dependency::Resource(address.clone(), None), transitive })
         }
-        Dependency::Module { .. } => Some(ReadsAfter { dependency: dependency.clone(), transitive: true }),
+        Dependency::Module { .. } | Dependency::Variable(_) => {
+            Some(ReadsAfter { dependency: dependency.clone(), transitive: true })
+        }
     })
 }
 

@@ -20,15 +20,19 @@ pub enum Dependency {
         /// The instance.
         key: Option<Key>,
     },
+    /// What a linked variable of the root module comes from.
+    Variable(Arc<str>),
 }
 
 impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Dependency::Resource(_, key) | Dependency::Module { key, .. }) = self;
-        let key = key.as_ref().map(Key::to_string).unwrap_or_default();
+        let text = |key: &Option<Key>| key.as_ref().map(Key::to_string).unwrap_or_default();
         match self {
-            Dependency::Resource(address, _) => write!(f, "{address}{key}"),
-            Dependency::Module { module, call, .. } => f.write_str(&module.join(format!("module.{call}{key}"))),
+            Dependency::Resource(address, key) => write!(f, "{address}{}", text(key)),
+            Dependency::Module { module, call, key } => {
+                f.write_str(&module.join(format!("module.{call}{}", text(key))))
+            }
+            Dependency::Variable(name) => write!(f, "var.{name}"),
         }
     }
 }

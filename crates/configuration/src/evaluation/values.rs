@@ -6,6 +6,7 @@ use cty::{Mark, Type, Value};
 use hcl::{Diagnostic, Range};
 
 use super::expansion::{Instances, Keys};
+use super::inputs::Input;
 use super::item::{Item, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
@@ -55,6 +56,9 @@ impl Evaluation {
 
     fn input(&self, name: &Arc<str>, variable: &Variable) -> Option<(Computed, Range)> {
         let input = self.settings.variables.get(&**name)?;
+        if matches!(input, Input::Linked) {
+            return Some((self.linked_value(name), variable.range));
+        }
         let computed = match input.value(variable) {
             Ok(value) => Computed { value, uses: Uses::default(), failed: false },
             Err(why) => {
@@ -64,6 +68,15 @@ impl Evaluation {
             }
         };
         Some((computed, variable.range))
+    }
+
+    fn linked_value(&self, name: &Arc<str>) -> Computed {
+        let uses = [Dependency::Variable(name.clone())].into_iter().collect();
+        match self.linked.borrow().get(name) {
+            Some(Some(value)) => Computed { value: value.clone(), uses, failed: false },
+            Some(None) => Computed::failed(uses),
+            None => Computed { value: Value::DYNAMIC, uses, failed: false },
+        }
     }
 
     fn warn_deprecated(&self, name: &str, variable: &Variable, range: Range) {

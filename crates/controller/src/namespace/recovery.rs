@@ -1,6 +1,6 @@
 //! Executes the tasks that must always finish: recoveries of open intents, and moves of records.
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use engine::plan::ObjectBlock;
 use engine::plan::moves::rounds;
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, ResourceExt};
-use model::{Address, Diagnostics, InstanceKey, Namespace, Reason, Stored};
+use model::{Address, Diagnostics, Namespace, Reason, Stored};
 use process::request_error;
 use runtime::execute::{self, JournalError, Recovery};
 use runtime::reconcile::{MoveRequest, MoveResult, RecoveryResult, Signal};
@@ -88,15 +89,20 @@ fn unread(context: &Context, what: &str, error: &dyn Display) -> (Recovery, Diag
 }
 
 async fn live_instance(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<Instance>> {
-    let api: Api<api::RawObject<api::Resource>> = Api::namespaced(context.client.clone(), namespace);
-    let resource = api.get_opt(address.name()).await;
-    let resource = resource.map_err(|error| anyhow::anyhow!(request_error(&error)))?;
-    let Some(resource) = resource.filter(|resource| *resource.name_any() == **address.name()) else { return Ok(None) };
-    let mut instance = load::from_raw(&resource, &context.accounts, &mut load::Interner::default());
+    let strings = &mut load::Interner::default();
+    let found = match address.kind() {
+        api::MODULE_KIND => live::<api::Module>(context, namespace, address)
+            .await?
+            .map(|module| load::module_from_raw(&module, &context.accounts, strings).0),
+        _ => live::<api::Resource>(context, namespace, address)
+            .await?
+            .map(|resource| load::from_raw(&resource, &context.accounts, strings)),
+    };
+    let Some(mut instance) = found else { return Ok(None) };
     instance.address = address.clone();
     // Any instance causes the finalizer and the annotation of a family. The family index shows the state of this
     // instance.
-    if address.key != InstanceKey::None {
+    if !address.is_single() {
         let family = context.journal.secrets().get_family(namespace, address.name(), RetryPolicy::SHORT).await;
         let family = family.map_err(|failure| anyhow::anyhow!("{failure}"))?;
         // The index is written before the finalizer and the annotation: one that is missing, or was rebuilt, was lost.
@@ -106,6 +112,16 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
         }
     }
     Ok(Some(instance))
+}
+
+/// What has the status of an object, as the server has it.
+async fn live<K>(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<api::RawObject<K>>>
+where
+    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + 'static,
+{
+    let api: Api<api::RawObject<K>> = Api::namespaced(context.client.clone(), namespace);
+    let found = api.get_opt(address.object_name()).await.map_err(|error| anyhow::anyhow!(request_error(&error)))?;
+    Ok(found.filter(|object| object.name_any() == address.object_name()))
 }
 
 pub async fn carry_out_moves(context: Arc<Context>, mut request: MoveRequest) -> Signal {

@@ -45,7 +45,7 @@ impl Config {
     /// Adds a Resource: its instance, or its family with the known instances; or a Module with those of its configuration. Call
     /// [`Config::link`] after adding all Resources.
     pub fn add(&mut self, resource: Arc<Instance>) {
-        if resource.program.is_some() {
+        if resource.program.is_some() || resource.address.is_module() {
             return self.add_module(resource);
         }
         let Some(repetition) = &resource.repetition else {
@@ -108,6 +108,7 @@ impl Config {
     /// Resolves references to families into references to instances. Call it again after instances were added.
     pub fn link(&mut self) {
         self.bind_providers();
+        self.link_outputs();
         let keyed: BTreeSet<Stem> =
             self.families.iter().filter(|(_, family)| family.has_keys()).map(|(name, _)| name.clone()).collect();
         if keyed.is_empty() {
@@ -161,7 +162,7 @@ impl Config {
         let bare = self
             .providers
             .keys()
-            .filter(|name| self.modules.is_empty() && !self.provider_configs.contains_key(*name))
+            .filter(|name| self.root_program().is_none() && !self.provider_configs.contains_key(*name))
             .map(|name| Arc::new(ProviderConfig::without_configuration(name)));
         let constant = configs.chain(bare).filter(|config| config.references.is_empty());
         constant.filter_map(|config| ProviderBinding::new(config, &self.providers).constant())
@@ -183,6 +184,9 @@ fn link_references(instance: &Instance, references: &[Reference], keyed: &BTreeS
 
 fn linked_target(instance: &Instance, reference: &Reference, keyed: &BTreeSet<Stem>) -> Address {
     let name = &reference.target.stem;
+    if matches!(reference.selector, Some(InstanceSelector::Output(_))) {
+        return reference.target.clone();
+    }
     if !keyed.contains(name) {
         return Address::single(name.clone());
     }
@@ -197,6 +201,7 @@ fn selected_key(instance: &Instance, choice: &InstanceSelector) -> Option<Instan
     let key = match choice {
         InstanceSelector::Instance(Segment::Name(key)) => return Some(InstanceKey::Key(key.clone())),
         InstanceSelector::Instance(Segment::Index(index)) => return Some(InstanceKey::Index(*index as u64)),
+        InstanceSelector::Output(_) => return None,
         InstanceSelector::Variable(variable, segments) => {
             let value = match variable {
                 Variable::Count => instance.count(),

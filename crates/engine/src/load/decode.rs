@@ -5,6 +5,7 @@ mod annotations;
 mod free;
 mod import;
 mod inputs;
+mod kind;
 mod moved;
 mod provider;
 mod publish;
@@ -32,13 +33,14 @@ pub use account::{ServiceAccount, ServiceAccounts};
 pub(crate) use annotations::concerns_moves;
 pub(crate) use annotations::{holds_destroys, is_own, means_moved_from, unusable_annotations};
 pub(crate) use free::FreeFields;
+pub(crate) use kind::Kind;
 pub use provider::{address as provider_source, provider_config_from_raw, provider_from_raw};
 pub(crate) use provider::{provider, provider_config};
-pub use resource::{data_from_raw, from_raw};
+pub use resource::{data_from_raw, from_raw, module_from_raw};
 
-/// A Resource or a `DataSource`, from a file or from the API server.
+/// A Resource, a `DataSource` or a Module, from a file or from the API server.
 pub(crate) struct Written<'a> {
-    pub(crate) is_data: bool,
+    pub(crate) kind: Kind,
     pub(crate) metadata: Metadata<'a>,
     pub(crate) spec: &'a api::ResourceSpec,
     pub(crate) free: FreeFields<'a>,
@@ -66,15 +68,10 @@ pub(crate) struct Metadata<'a> {
 
 /// Checks a Resource and makes its instance. Errors become part of the instance.
 pub(crate) fn instance(written: Written<'_>, interner: &mut Interner) -> Instance {
-    let Written { is_data, metadata, spec, free, runs, service_account, findings } = written;
+    let Written { kind, metadata, spec, free, runs, service_account, findings } = written;
     let name = interner.get(metadata.name);
-    let mut decoder = Decoder {
-        address: if is_data { Address::data(&name) } else { Address::single(name) },
-        spec,
-        free,
-        problems: Diagnostics::new(),
-    };
-    let annotations = annotations::decode(&metadata, is_data, &mut decoder.problems);
+    let mut decoder = Decoder { kind, address: kind.address(name), spec, free, problems: Diagnostics::new() };
+    let annotations = annotations::decode(&metadata, kind, &mut decoder.problems);
     let lifecycle = spec.lifecycle.as_ref();
     let moved_from = moved::moved(metadata.name, &spec.moved, &annotations.moved_from, &mut decoder.problems);
     let timeouts = decoder.timeouts();
@@ -87,7 +84,7 @@ pub(crate) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     decoder.problems.extend(faults);
     let mut repetition = decoder.repetition(interner);
     let import = decoder.import(repetition.as_mut(), interner);
-    let config_path = Path(vec![name_segment("spec", interner), name_segment("config", interner)]);
+    let config_path = Path(vec![name_segment("spec", interner), name_segment(kind.arguments(), interner)]);
     let (template, mut references) = decoder.template(&config_path, interner);
     let preconditions = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.preconditions);
     let postconditions = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.postconditions);
@@ -155,7 +152,7 @@ pub(crate) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
         moved_from: shared_slice(moved_from),
         record_annotation: annotations.record,
         // The controller sets none on a `DataSource`.
-        has_finalizer: metadata.has_finalizer && !is_data,
+        has_finalizer: metadata.has_finalizer && kind != Kind::DataSource,
         deleting: metadata.deleting,
         problems,
         ..Instance::plain(address, type_name)
@@ -176,6 +173,7 @@ enum Switch<'a> {
 }
 
 struct Decoder<'a> {
+    kind: Kind,
     address: Address,
     spec: &'a api::ResourceSpec,
     free: FreeFields<'a>,
@@ -202,7 +200,9 @@ impl Decoder<'_> {
             self.invalid(spec_path(&["serviceAccountName"]), what, NAME_HINT);
         }
         let type_name = &self.spec.type_name;
-        if type_name.is_empty() {
+        if self.kind == Kind::Module {
+            // The objects of a Module have types of their own.
+        } else if type_name.is_empty() {
             let hint = "set it to a resource type, such as `terraform_data`";
             self.invalid(spec_path(&["type"]), "the type is missing", hint);
         } else if !is_type_name(type_name) {
@@ -259,7 +259,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// `spec.config`, which is at `at`, and its references.
+    /// The arguments, which are at `at`, and their references.
     fn template(&mut self, at: &Path, interner: &mut Interner) -> (Template, Vec<Reference>) {
         let (template, references, faults) = config(self.free.config, at, self.variables(), interner);
         self.problems.extend(faults);

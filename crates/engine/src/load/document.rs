@@ -6,7 +6,7 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use super::check::{self, Findings};
-use super::decode::{self, FreeFields, Metadata, Written};
+use super::decode::{self, FreeFields, Kind, Metadata, Written};
 use super::intern::Interner;
 use super::lines::Lines;
 use super::shape::{self, Shape};
@@ -89,6 +89,11 @@ fn decode_tree(
         (api::GROUP, api::PROVIDER_CONFIG_KIND) => document.provider_config(problems, interner),
         // A Plan is no part of the desired state.
         (api::GROUP, api::PLAN_KIND) => Manifest::Ignored(Vec::new()),
+        (api::GROUP, api::MODULE_KIND) => {
+            let problem = document.error("a Module is reconciled only in a cluster, and is ignored");
+            let hint = "specify the directory of the module itself with -f, or apply the manifest with kubectl";
+            Manifest::Ignored(vec![problem.hint(hint)])
+        }
         (api::GROUP, _) | ("", api::KIND) => document.resource(problems, version, kind, interner),
         ("", "List") => {
             let Some(Tree { node: Node::List(items), .. }) = tree.get("items") else {
@@ -207,9 +212,8 @@ impl Document<'_> {
             let problem = Diagnostic { path: None, ..self.located(problem) };
             return Manifest::Unreadable(problem.hint("set `metadata.name`"));
         };
-        let is_data = kind == api::DATA_SOURCE_KIND;
         let shape = shape::of(kind);
-        let superset = is_data.then(|| (kind, shape::of(api::KIND)));
+        let superset = (kind == api::DATA_SOURCE_KIND).then(|| (kind, shape::of(api::KIND)));
         let mut findings = self.check(problems, shape, superset);
         check_kind(version, kind, &mut findings);
         let spec: api::ResourceSpec = deserialize::spec(self.tree, shape, &mut findings);
@@ -224,11 +228,12 @@ impl Document<'_> {
             labels: metadata_texts(self.tree, "labels", decode::means_moved_from),
             ..Metadata::default()
         };
-        let free = FreeFields::of_tree(tree);
+        let kind = Kind::named(kind);
+        let free = FreeFields::of_tree(kind, tree);
         let (service_account, refused) = self.service_account(spec.service_account_name.as_deref(), interner);
         findings.unreadable.extend(refused);
         let runs = if self.origin.cluster.is_some() { HookKind::Job } else { HookKind::Exec };
-        let written = Written { is_data, metadata, spec: &spec, free, runs, service_account, findings };
+        let written = Written { kind, metadata, spec: &spec, free, runs, service_account, findings };
         let mut instance = decode::instance(written, interner);
         self.locate(&mut instance.problems);
         instance.source = Some(self.source(self.tree.line));
@@ -299,7 +304,7 @@ fn check_kind(version: &str, kind: &str, findings: &mut Findings) {
         let problem = Diagnostic::general(Reason::InvalidManifest, what).at(Path::of(&["apiVersion"]));
         findings.unreadable.push(problem.hint(format!("write `apiVersion: {}`", api::API_VERSION)));
     }
-    let kinds = [api::KIND, api::DATA_SOURCE_KIND, api::PROVIDER_KIND, api::PROVIDER_CONFIG_KIND];
+    let kinds = [api::KIND, api::DATA_SOURCE_KIND, api::MODULE_KIND, api::PROVIDER_KIND, api::PROVIDER_CONFIG_KIND];
     if !kinds.contains(&kind) {
         let meant = closest(kind, kinds).unwrap_or(api::KIND);
         let problem = Diagnostic::general(Reason::InvalidManifest, format!("unknown kind `{kind}`"));

@@ -153,6 +153,9 @@ pub enum InstanceSelector {
     Instance(Segment),
     /// `web[each.key]`: a variable and the segments after it.
     Variable(Variable, Arc<[Segment]>),
+    /// The expression reads this output of a Module, to which the object contributes. Such references are linked to those of the
+    /// Module.
+    Output(Address),
 }
 
 impl Template {
@@ -190,6 +193,17 @@ impl Template {
             expression => expression.clone(),
         };
         Some(Self(found)).filter(|found| found.as_literal() != Some(&Value::Null))
+    }
+
+    /// The attributes of a map, each with what gives its value. Empty for anything else.
+    pub fn entries(&self) -> Vec<(Arc<str>, Self)> {
+        match &self.0 {
+            Node::Literal(Value::Map(entries)) => {
+                entries.iter().map(|(name, value)| (name.clone(), Self::literal(value.clone()))).collect()
+            }
+            Node::Map(entries) => entries.iter().map(|(name, node)| (name.clone(), Self(node.clone()))).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The literals and the text of the expressions, without loss: templates with the same source are the same.

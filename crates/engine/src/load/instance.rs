@@ -146,6 +146,8 @@ impl Instance {
             && self.moved_from == other.moved_from
             // A corrected annotation can mean the same as before.
             && self.problems == other.problems
+            // Its files can change without its spec.
+            && self.program.as_ref().map(Arc::as_ptr) == other.program.as_ref().map(Arc::as_ptr)
     }
 
     /// Shares all unchanged parts with the version `before`. Each write of a mark or of the status sends a new version.

@@ -71,10 +71,12 @@ pub enum Unique {
 pub fn of(kind: &str) -> &'static Shape {
     static RESOURCE: LazyLock<Shape> = LazyLock::new(|| document(&api::resource_crd()));
     static DATA_SOURCE: LazyLock<Shape> = LazyLock::new(|| document(&api::data_source_crd()));
+    static MODULE: LazyLock<Shape> = LazyLock::new(|| document(&api::module_crd()));
     static PROVIDER: LazyLock<Shape> = LazyLock::new(|| document(&api::provider_crd()));
     static PROVIDER_CONFIG: LazyLock<Shape> = LazyLock::new(|| document(&api::provider_config_crd()));
     match kind {
         api::DATA_SOURCE_KIND => &DATA_SOURCE,
+        api::MODULE_KIND => &MODULE,
         api::PROVIDER_KIND => &PROVIDER,
         api::PROVIDER_CONFIG_KIND => &PROVIDER_CONFIG,
         _ => &RESOURCE,

@@ -85,6 +85,9 @@ impl EvalScope<'_, '_> {
 
 impl Scope for EvalScope<'_, '_> {
     fn object(&self, address: &Address) -> Option<Value> {
+        if let Some(output) = self.input.config.output(address, self) {
+            return Some(output);
+        }
         let id = self.input.resolve(address)?;
         let whole = address.key == InstanceKey::None || !self.input.is_junction(id);
         whole.then(|| self.value(id))

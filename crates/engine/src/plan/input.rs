@@ -51,7 +51,7 @@ struct Junction<'a> {
 
 /// All objects and their dependencies.
 pub struct PlanInput<'a> {
-    config: &'a Config,
+    pub config: &'a Config,
     through: DataDependencies,
     pub options: &'a PlanOptions,
     pub types: &'a dyn Types,
@@ -609,12 +609,15 @@ fn successors(config: &Config) -> BTreeMap<&Stem, &Arc<Instance>> {
         .collect()
 }
 
-/// The Resource of an instance that it does not configure: the Resource is or was a family.
+/// The Resource of an instance that it does not configure: the Resource is or was a family, or it is the Module of the object.
 fn resource<'a>(config: &'a Config, address: &Address) -> Option<&'a Arc<Instance>> {
     if let Some(family) = config.families.get(&address.stem) {
         return Some(&family.shared);
     }
-    config.instances.get(&Address::single(address.stem.clone())).filter(|_| address.key != InstanceKey::None)
+    let single =
+        config.instances.get(&Address::single(address.stem.clone())).filter(|_| address.key != InstanceKey::None);
+    let is_of_module = || address.is_qualified() && !address.name().is_empty();
+    single.or_else(|| config.modules.get(address.name()).filter(|_| is_of_module()))
 }
 
 /// Adds a junction for each family and for each name with instances.

@@ -66,6 +66,7 @@ pub struct ObservedResource {
 pub enum ListedKind {
     Resources,
     DataSources,
+    Modules,
     ProviderConfigs,
     Records,
 }
@@ -346,15 +347,17 @@ impl Index {
 
     /// Whether a list of Resources is in progress: Resources that it does not contain yet may have changed.
     pub fn is_relisting(&self) -> bool {
-        [ListedKind::Resources, ListedKind::DataSources].iter().any(|kind| self.unlisted.contains_key(kind))
+        [ListedKind::Resources, ListedKind::DataSources, ListedKind::Modules]
+            .iter()
+            .any(|kind| self.unlisted.contains_key(kind))
     }
 
     /// The configuration of these names.
     pub fn config(&self, names: &BTreeSet<Name>) -> Config {
         let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
+        self.providers.fill(&mut config, |provider_config| self.inputs.resolved_config(provider_config));
         let resources = names.iter().filter_map(|name| self.instance(name));
         resources.for_each(|resource| config.add(self.families.checked(resource)));
-        self.providers.fill(&mut config, |provider_config| self.inputs.resolved_config(provider_config));
         config.incomplete.clone_from(&self.incomplete);
         config.add_removed(names.iter().flat_map(|name| in_family(&self.records, name)).map(|(_, stored)| stored));
         config.link();
@@ -375,7 +378,7 @@ impl Index {
 
     fn relisting(&mut self, kind: ListedKind) {
         let names = match kind {
-            ListedKind::Resources | ListedKind::DataSources => self
+            ListedKind::Resources | ListedKind::DataSources | ListedKind::Modules => self
                 .entries
                 .iter()
                 .filter(|(_, entry)| listed_kind(&entry.instance) == kind)
@@ -549,7 +552,11 @@ impl Overlay {
 }
 
 fn listed_kind(instance: &Instance) -> ListedKind {
-    if instance.address.is_data() { ListedKind::DataSources } else { ListedKind::Resources }
+    match instance.address.kind() {
+        api::MODULE_KIND => ListedKind::Modules,
+        api::DATA_SOURCE_KIND => ListedKind::DataSources,
+        _ => ListedKind::Resources,
+    }
 }
 
 /// Whether a change of a Resource requires a plan. A change of the finalizer or the annotation does not, unless another

@@ -10,7 +10,7 @@ use super::provider_status::ConfigurationCheck;
 use super::summarize::{Note, ObjectState};
 use super::time::Time;
 use crate::execute::{Adoption, JournalError, Permits, ProgressKind, Recovery, WorkerCommand, WorkerEvent, Workers};
-use api::{PlanStatus, ProviderConfigStatus, ResourceStatus};
+use api::{PlanStatus, ProviderConfigStatus, Status};
 use engine::load::Instance;
 use engine::plan::moves::Move;
 use model::{
@@ -191,7 +191,7 @@ impl ApprovalWrite {
     }
 }
 
-/// Identifies a Resource or a `DataSource`.
+/// Identifies a Resource, a `DataSource` or a Module.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatusTarget {
     pub namespace: Namespace,
@@ -203,7 +203,7 @@ pub struct StatusTarget {
 /// A status to write.
 #[derive(Clone, Debug)]
 pub struct StatusUpdate {
-    pub status: ResourceStatus,
+    pub status: Status,
     /// The generation that the status was computed from. The API server rejects the status if there is a newer generation.
     pub generation: i64,
     /// Identifies the status in the report.

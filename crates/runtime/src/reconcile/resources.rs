@@ -13,8 +13,8 @@ use super::summarize::{
 };
 use super::time::Time;
 use super::{Command, Reconciler, ReportSubject, StatusTarget, StatusUpdate, Urgency};
-use api::ResourceStatus;
 use api::conditions::ConditionType;
+use api::{ModuleStatus, Status};
 use engine::load::{Config, Expansion, Instance, InstanceKeys, Interner};
 use model::{Action, Address, Name, Reason, Step, Uid, in_family};
 
@@ -89,7 +89,7 @@ impl Resources {
         Some((followed.shared.clone(), note))
     }
 
-    fn published(&mut self, status: &ResourceStatus) -> PublishedStatus {
+    fn published(&mut self, status: &Status) -> PublishedStatus {
         // Frequent strings are interned again soon.
         if self.strings.len() > MAX_STRINGS {
             self.strings = Interner::default();
@@ -132,12 +132,12 @@ impl TrackedResource {
 
     fn has_keys(&self) -> bool {
         let repeats = self.shared.repetition.as_ref().is_some_and(|repetition| repetition.repeat.is_some());
-        repeats || self.shared.program.is_some()
+        repeats || is_module(&self.shared)
     }
 }
 
 fn extent(config: &Config, shared: &Instance) -> InstanceCount {
-    if shared.program.is_some() {
+    if is_module(shared) {
         return extent_of_module(config, shared.address.name());
     }
     let Some(family) = config.families.get(&shared.address.stem) else { return InstanceCount::Known(1) };
@@ -149,6 +149,11 @@ fn extent(config: &Config, shared: &Instance) -> InstanceCount {
         Expansion::Known(InstanceKeys::Keys(keys)) => InstanceCount::Known(keys.len() as u64),
         Expansion::Pending | Expansion::Failed(_) => InstanceCount::Unknown,
     }
+}
+
+/// Whether it has the objects of a configuration.
+fn is_module(shared: &Instance) -> bool {
+    shared.program.is_some() || shared.address.is_module()
 }
 
 /// The number of all objects of a Module, unless the instances of some block or call are not known.
@@ -282,7 +287,11 @@ impl Reconciler {
 
     /// Writes the status of a Resource if it has changed.
     fn publish(&mut self, name: &Name, urgency: Urgency) {
-        let Some(Summary { status, notes, state, reason }) = self.summary(name) else { return };
+        let Some(Summary { status, module, notes, state, reason }) = self.summary(name) else { return };
+        let status: Status = match module {
+            Some(details) => ModuleStatus::new(status, details).into(),
+            None => status.into(),
+        };
         let Some(followed) = self.resources.get_mut(name) else { return };
         followed.publish_at = None;
         let shared = followed.shared.clone();

@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::index::PublishedStatus;
 use api::conditions::{self, ConditionType, condition, merge};
-use api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
+use api::{Deposed, EffectiveLifecycle, ModuleDetails, Pending, ResourceStatus};
 use engine::load::Instance;
 use engine::plan;
 use model::{
@@ -204,6 +204,8 @@ pub struct Note {
 #[derive(Clone, Debug)]
 pub struct Summary {
     pub status: ResourceStatus,
+    /// What the status of a Module says besides.
+    pub module: Option<ModuleDetails>,
     /// Events about problems. [`step_note`] returns those about ended steps.
     pub notes: Vec<Note>,
     pub state: ObjectState,
@@ -239,7 +241,7 @@ pub fn summarize(input: &ObjectInput<'_>) -> Summary {
         let used = serde_json::to_vec(&status).map_or(STATUS_LIMIT, |bytes| bytes.len());
         status.attributes = attributes::visible(value, STATUS_LIMIT.saturating_sub(used));
     }
-    Summary { status, notes, state: state(resource, &judged), reason: judged.worst().reason }
+    Summary { status, module: None, notes, state: state(resource, &judged), reason: judged.worst().reason }
 }
 
 /// A Resource with its current status.

@@ -32,7 +32,7 @@ use tracing::debug;
 
 use crate::execute::{Journal, JournalError, Loss};
 use crate::store::secrets::{RequestError, RetryPolicy, SecretContent, Secrets};
-use model::{Address, InstanceKey, Name, Namespace, Operation, Record, Stem, Stored, Uid, Version};
+use model::{Address, Name, Namespace, Operation, Record, Stored, Uid, Version};
 use process::lock;
 
 pub use marks::{FINALIZER, MarkOutcome, RECORD_ANNOTATION, ResourceMeta};
@@ -46,11 +46,11 @@ pub trait ResourceView: Send + Sync {
     /// The metadata of a Resource, if known.
     fn metadata(&self, namespace: &str, name: &Name) -> Option<ResourceMeta>;
 
-    /// The instances of a Resource that have a record.
-    fn recorded(&self, namespace: &str, name: &Name) -> Vec<InstanceKey>;
+    /// The objects of a Resource or Module that have a record.
+    fn recorded(&self, namespace: &str, name: &Name) -> Vec<Address>;
 
-    /// The instances in the index of a Resource; empty without an index.
-    fn indexed(&self, namespace: &str, name: &Name) -> Vec<InstanceKey>;
+    /// The objects in the index of a Resource or Module; empty without an index.
+    fn indexed(&self, namespace: &str, name: &Name) -> Vec<Address>;
 }
 
 /// The state of the index after an instance was added.
@@ -351,7 +351,7 @@ impl ClusterJournal {
         let siblings = self.siblings(namespace, address.name());
         let is_complete = guard.add(address, uid, &siblings).await?;
         let is_marked = guard.marked(uid);
-        if !is_marked || address.key == InstanceKey::None || check == MarkCheck::Always {
+        if !is_marked || address.is_single() || check == MarkCheck::Always {
             // Marks in the view may be out of date because this process has just added or removed them; then the server
             // is queried. For a first create, the usual case, the view shows none.
             let known = self.view.metadata(namespace, address.name()).filter(|meta| !meta.is_marked() && !is_marked);
@@ -374,11 +374,9 @@ impl ClusterJournal {
     }
 
     fn siblings(&self, namespace: &str, name: &Name) -> Siblings {
-        let recorded = self.view.recorded(namespace, name).into_iter();
-        let indexed = self.view.indexed(namespace, name).into_iter();
         Siblings {
-            recorded: recorded.map(|key| Stem::from(name.clone()).instance(key)).collect(),
-            indexed: indexed.map(|key| Stem::from(name.clone()).instance(key)).collect(),
+            recorded: self.view.recorded(namespace, name),
+            indexed: self.view.indexed(namespace, name),
             annotated: self.view.metadata(namespace, name).is_some_and(|meta| meta.is_annotated()),
         }
     }
@@ -405,7 +403,7 @@ impl ClusterJournal {
         let Record { namespace, address, uid, .. } = record;
         let known = self.view.metadata(namespace, address.name());
         let indexed = self.view.indexed(namespace, address.name());
-        let is_indexed = indexed.contains(&address.key) || (address.key == InstanceKey::None && indexed.is_empty());
+        let is_indexed = indexed.contains(address) || (address.is_single() && indexed.is_empty());
         is_indexed && known.is_some_and(|meta| meta.uid == *uid && meta.is_marked())
     }
 }

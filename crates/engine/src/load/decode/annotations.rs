@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Metadata, invalid};
+use super::{Kind, Metadata, invalid};
 use api::{ANNOTATIONS, Annotation};
 use model::suggest::closest;
 use model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity, Uid};
@@ -18,14 +18,13 @@ pub struct Annotations {
     pub record: Uid,
 }
 
-/// Reads the annotations of a Resource or a `DataSource`.
-pub fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diagnostics) -> Annotations {
+/// Reads the annotations of an object of this kind.
+pub fn decode(metadata: &Metadata<'_>, kind: Kind, problems: &mut Diagnostics) -> Annotations {
     let written = &metadata.annotations;
     let mut found = Annotations::default();
-    let kind = if is_data { api::DATA_SOURCE_KIND } else { api::KIND };
-    unusable(written, kind, |annotation| !is_data || annotation.on_data_sources, problems);
+    unusable(written, kind.as_str(), |annotation| kind.takes(annotation), problems);
     // As for an unknown annotation, the object that it names is kept.
-    for (name, value) in metadata.labels.iter().filter(|_| !is_data) {
+    for (name, value) in metadata.labels.iter().filter(|_| kind == Kind::Resource) {
         let at = Path::of(&["metadata", "labels", name]);
         let hint = format!("write the annotation `{}`", api::MOVED_FROM);
         problems.push(invalid(at, "a label does not move an object", &hint));
@@ -34,8 +33,9 @@ pub fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diagnostics
     for (name, value) in written {
         match *name {
             api::RECONCILE_REQUESTED_AT => found.reconcile_requested = (*value).into(),
-            // The others concern objects that Purlin manages.
-            _ if is_data => {}
+            api::RECORD if kind == Kind::Module => found.record = (*value).into(),
+            // The others concern the object of a Resource.
+            _ if kind != Kind::Resource => {}
             api::MOVED_FROM => {
                 let former = addresses(value, problems);
                 found.moved_from.splice(0..0, former);

@@ -1,10 +1,12 @@
 //! The fields of a Resource whose content has no schema. They stay trees, which have lines and every digit of numbers.
 
+use super::Kind;
 use crate::load::tree::{Node, Tree};
 
 /// The free fields. Each is absent where the spec lacks it.
 #[derive(Default)]
 pub struct FreeFields<'a> {
+    /// `config`, or the `variables` of a Module.
     pub config: Option<&'a Tree>,
     pub count: Option<&'a Tree>,
     pub for_each: Option<&'a Tree>,
@@ -18,15 +20,15 @@ pub struct FreeFields<'a> {
 }
 
 impl<'a> FreeFields<'a> {
-    /// Returns the fields of the `spec`.
-    pub fn of_tree(spec: Option<&'a Tree>) -> Self {
+    /// Returns the fields of the `spec` of this kind.
+    pub fn of_tree(kind: Kind, spec: Option<&'a Tree>) -> Self {
         let Some(spec) = spec else { return Self::default() };
         let hooks = match spec.get("hooks").map(|hooks| &hooks.node) {
             Some(Node::List(hooks)) => hooks.as_slice(),
             _ => &[],
         };
         Self {
-            config: field(spec, &["config"]),
+            config: field(spec, &[kind.arguments()]),
             count: field(spec, &["count"]),
             for_each: field(spec, &["forEach"]),
             enabled: set_field(spec, &["enabled"]),

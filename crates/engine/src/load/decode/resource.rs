@@ -1,7 +1,7 @@
 //! Objects as the API server has them: their `spec` is read as that of a document.
 
 use super::account::ServiceAccounts;
-use super::{FreeFields, Metadata, Written, annotations, instance, invalid, spec_path};
+use super::{FreeFields, Kind, Metadata, Written, annotations, instance, invalid, spec_path};
 use crate::load::check::{self, Findings};
 use crate::load::intern::Interner;
 use crate::load::tree::{Entry, Node, Tree};
@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 /// count, such as `preventDestroy`. Rules of the CRD are checked again, because the schema may have been older when the
 /// Resource was written. Resources that are kept together share the strings of one `interner`.
 pub fn from_raw(raw: &RawObject<api::Resource>, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
-    decode(raw, api::KIND, accounts, interner)
+    let (tree, spec, findings) = read(raw, api::KIND, interner);
+    decode(raw, Kind::Resource, &tree, &spec, findings, accounts, interner)
 }
 
 /// Returns the instance of a `DataSource`, like [`from_raw`].
@@ -23,7 +24,19 @@ pub fn data_from_raw(
     accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> Instance {
-    decode(raw, api::DATA_SOURCE_KIND, accounts, interner)
+    let (tree, spec, findings) = read(raw, api::DATA_SOURCE_KIND, interner);
+    decode(raw, Kind::DataSource, &tree, &spec, findings, accounts, interner)
+}
+
+/// Returns the instance of a Module, whose program is made from its `spec`, like [`from_raw`].
+pub fn module_from_raw(
+    raw: &RawObject<api::Module>,
+    accounts: &ServiceAccounts,
+    interner: &mut Interner,
+) -> (Instance, api::ModuleSpec) {
+    let (tree, spec, findings) = read::<_, api::ModuleSpec>(raw, api::MODULE_KIND, interner);
+    let instance = decode(raw, Kind::Module, &tree, &spec.to_resource(), findings, accounts, interner);
+    (instance, spec)
 }
 
 /// Reads the `spec` of an object as far as it is readable. Returns it also as a tree.
@@ -45,8 +58,15 @@ pub fn read<K, S: DeserializeOwned + Default>(
     (tree, spec, findings)
 }
 
-fn decode<K>(raw: &RawObject<K>, kind: &str, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
-    let (tree, spec, mut findings) = read::<K, api::ResourceSpec>(raw, kind, interner);
+fn decode<K>(
+    raw: &RawObject<K>,
+    kind: Kind,
+    tree: &Tree,
+    spec: &api::ResourceSpec,
+    mut findings: Findings,
+    accounts: &ServiceAccounts,
+    interner: &mut Interner,
+) -> Instance {
     let metadata = &raw.metadata;
     let annotations = metadata.annotations.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
     let labels = metadata.labels.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -54,7 +74,7 @@ fn decode<K>(raw: &RawObject<K>, kind: &str, accounts: &ServiceAccounts, interne
         accounts.choose(metadata.namespace.as_deref(), spec.service_account_name.as_deref(), interner);
     findings.unreadable.extend(refused);
     let written = Written {
-        is_data: kind == api::DATA_SOURCE_KIND,
+        kind,
         metadata: Metadata {
             name: metadata.name.as_deref().unwrap_or_default(),
             uid: metadata.uid.as_deref().unwrap_or_default(),
@@ -64,8 +84,8 @@ fn decode<K>(raw: &RawObject<K>, kind: &str, accounts: &ServiceAccounts, interne
             has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
             deleting: metadata.deletion_timestamp.is_some(),
         },
-        spec: &spec,
-        free: FreeFields::of_tree(tree.get("spec")),
+        spec,
+        free: FreeFields::of_tree(kind, tree.get("spec")),
         runs: HookKind::Job,
         service_account,
         findings,

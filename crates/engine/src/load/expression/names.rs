@@ -61,13 +61,13 @@ pub fn is_namespace(name: &str) -> bool {
 
 /// Whether an expression cannot use `name` as the name of a Resource.
 fn is_reserved(name: &str) -> bool {
-    matches!(name, "ns" | "resources" | "data")
+    matches!(name, "ns" | "resources" | "data" | "modules")
         || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES].iter().any(|words| words.contains(&name))
 }
 
-/// Returns the number of segments that belong to the root: one in `resources["a"]` and `data.a`.
+/// Returns the number of segments that belong to the root: one in `resources["a"]`, `data.a` and `modules.a`.
 pub fn root_segments(name: &str) -> usize {
-    usize::from(matches!(name, "resources" | "data"))
+    usize::from(matches!(name, "resources" | "data" | "modules"))
 }
 
 /// Whether a path that starts with `name` can only reference a Resource.
@@ -112,6 +112,19 @@ pub fn resolve(
             segments.remove(0);
             let shown = data_source_expression(&target);
             let address = Address::data(&resource_name(&target, interner)?);
+            (Root::Object(Address::single(interner.get(address.name()))), interner.get(&shown))
+        }
+        "modules" => {
+            let (Some(Segment::Name(target)), Some(Segment::Name(_))) = (segments.first(), segments.get(1)) else {
+                return Err(Problem::new(
+                    "`modules` requires the names of a Module and of an output, such as `modules.network.id`",
+                )
+                .because("dependencies must be known before evaluation")
+                .hint("to reference a Resource named `modules`, write `resources[\"modules\"]`"));
+            };
+            let shown = append_path("modules".to_owned(), &segments[..1]);
+            let address = Address::module(&resource_name(target, interner)?);
+            segments.remove(0);
             (Root::Object(Address::single(interner.get(address.name()))), interner.get(&shown))
         }
         _ if let Some(variable) = Variable::named(name) => (Root::Variable(variable), interner.get(name)),
@@ -163,7 +176,7 @@ pub fn reserved(name: &str, rest: &[Segment]) -> Problem {
         return Problem::new(format!("`{name}` is not available in expressions")).hint(instead);
     }
     let why = if Variable::named(name).is_some() {
-        "it is not available here; expressions can reference Resources by name, `data`, `ns` and `resources`"
+        "it is not available here; expressions can reference Resources by name, `data`, `modules`, `ns` and `resources`"
     } else {
         "it has a special meaning in expressions"
     };

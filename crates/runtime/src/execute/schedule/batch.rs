@@ -9,7 +9,7 @@ use petgraph::graph::NodeIndex;
 use super::{Adoption, KnownValues};
 use crate::execute::step::{StepInput, StepScope};
 use engine::graph::{Outcome, Walk, WalkUpdate};
-use engine::load::Instance;
+use engine::load::{Instance, InstanceSelector};
 use engine::plan::{PreparedStep, trigger};
 use model::{
     Address, Cause, Change, Drift, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
@@ -233,9 +233,19 @@ impl Batch {
             let value = if is_family { self.family(&target.stem, known) } else { self.value(target, known) };
             objects.extend(value.map(|value| (target.as_reference(), value)));
         }
+        let mut scope = StepScope { objects, namespace: self.adoption.namespace.clone(), ..StepScope::default() };
+        let outputs = instance.references.iter().filter_map(|reference| match &reference.selector {
+            Some(InstanceSelector::Output(output)) => Some(output),
+            _ => None,
+        });
+        for output in outputs.collect::<BTreeSet<_>>() {
+            let value = self.adoption.config.output(output, &scope);
+            scope.objects.extend(value.map(|value| (output.clone(), value)));
+        }
         let triggers = trigger::targets(instance);
         let revisions = triggers.map(|target| (target.clone(), self.revisions(target, known.records)));
-        StepScope { objects, revisions: revisions.collect(), namespace: self.adoption.namespace.clone() }
+        scope.revisions = revisions.collect();
+        scope
     }
 
     /// The recorded objects that a reference resolves to, with their revisions.

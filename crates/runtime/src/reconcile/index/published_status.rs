@@ -1,4 +1,4 @@
-//! The compact form of a Resource status, which is kept in memory for every Resource.
+//! The compact form of a status, which is kept in memory for every Resource and Module.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use api::ResourceStatus;
+use api::Status;
 use api::conditions::ConditionType;
 use engine::load::Interner;
 
@@ -40,15 +40,19 @@ struct PublishedCondition {
 
 impl PublishedStatus {
     /// Converts a status, and interns its common strings.
-    pub fn of(status: &ResourceStatus, strings: &mut Interner) -> Self {
+    pub fn of(status: &Status, strings: &mut Interner) -> Self {
         let mut hasher = DefaultHasher::new();
         // A status that cannot be serialized gets the digest of an empty string.
         serde_json::to_vec(status).unwrap_or_default().hash(&mut hasher);
         Self {
-            conditions: status.conditions.iter().map(|condition| PublishedCondition::of(condition, strings)).collect(),
-            observed_generation: status.observed_generation,
-            revision: status.revision.as_deref().map(Arc::from),
-            handled_reconcile: strings.get(status.last_handled_reconcile_at.as_deref().unwrap_or_default()),
+            conditions: status
+                .conditions()
+                .iter()
+                .map(|condition| PublishedCondition::of(condition, strings))
+                .collect(),
+            observed_generation: status.observed_generation(),
+            revision: status.revision().map(Arc::from),
+            handled_reconcile: strings.get(status.last_handled_reconcile_at().unwrap_or_default()),
             digest: hasher.finish(),
         }
     }
@@ -109,7 +113,7 @@ mod tests {
             condition(ConditionType::Synced, "False", "OperationFailed", long, -1),
         ];
         let status = ResourceStatus { conditions, observed_generation: 3, ..<_>::default() };
-        let published = PublishedStatus::of(&status, &mut Interner::default());
+        let published = PublishedStatus::of(&status.into(), &mut Interner::default());
         assert_eq!(published.conditions(), status.conditions);
         assert_eq!(published.condition(ConditionType::Synced).as_ref(), status.conditions.get(1));
         assert_eq!(published.condition(ConditionType::Stalled), None);
@@ -120,6 +124,6 @@ mod tests {
         let status = ResourceStatus { observed_generation: 3, id: Some("i".into()), ..<_>::default() };
         let read: ResourceStatus = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
         let texts = &mut Interner::default();
-        assert_eq!(PublishedStatus::of(&read, texts).digest, PublishedStatus::of(&status, texts).digest);
+        assert_eq!(PublishedStatus::of(&read.into(), texts).digest, PublishedStatus::of(&status.into(), texts).digest);
     }
 }

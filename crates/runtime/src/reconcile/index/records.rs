@@ -11,7 +11,7 @@ use super::{Event, Index, Overlay};
 use crate::execute::Written;
 use crate::reconcile::time::Time;
 use engine::plan::{ObjectBlock, ProviderConfigId, identity_hash};
-use model::{Address, InstanceKey, Name, Record, Recorded, RecordedObject, Step, Stored, Uid, Version, in_family};
+use model::{Address, Name, Record, Recorded, RecordedObject, Step, Stored, Uid, Version, in_family};
 
 /// What the index knows of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -374,7 +374,7 @@ impl Index {
 
     /// Work on the object starts: events about its record are deferred from now on.
     pub fn begin(&mut self, address: &Address, work: Work) {
-        let is_indexed = address.key == InstanceKey::None || self.families.is_complete(address.name());
+        let is_indexed = address.is_single() || self.families.is_complete(address.name());
         self.records.busy.insert(address.clone(), (work, DeferredEvents { is_indexed, ..DeferredEvents::default() }));
     }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::verdict::{self, Class, Judged, Verdict};
 use super::{LIST_LIMIT, MESSAGE_LIMIT, ObjectInput, PublishedStatus, Resource, STATUS_LIMIT, StepState, Summary};
 use api::conditions::merge;
-use api::{Instances, Pending, ResourceStatus, TroubledInstance};
+use api::{Instances, ModuleDetails, ModulePending, ModuleRevision, Pending, ResourceStatus, TroubledInstance};
 use engine::load::Instance;
 use engine::plan::Loss;
 use model::{Action, Address, Change, Reason, Step, with_namespace};
@@ -85,7 +85,8 @@ pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
         ..ResourceStatus::default()
     };
     fit(&mut status);
-    Summary { status, notes, state: super::state(resource, &judged), reason: judged.worst().reason }
+    let module = family.resource.address.is_module().then(|| details(family));
+    Summary { status, module, notes, state: super::state(resource, &judged), reason: judged.worst().reason }
 }
 
 /// Drops entries from the end of the lists until the status fits: keys of instances may be long.
@@ -306,6 +307,38 @@ fn pending(family: &FamilyInput<'_>) -> Option<Pending> {
     waiting_for.dedup();
     waiting_for.truncate(LIST_LIMIT);
     Some(Pending { action: super::action_word(action).to_owned(), paths: Vec::new(), waiting_for })
+}
+
+/// What the status of a Module says besides that of a family.
+fn details(family: &FamilyInput<'_>) -> ModuleDetails {
+    let revision = family.resource.program.as_ref().and_then(|program| program.revision());
+    let source = revision
+        .map(|revision| ModuleRevision { revision: revision.name.to_string(), digest: revision.digest.to_string() });
+    ModuleDetails { source, outputs: serde_json::Map::new(), pending: pending_of_module(family) }
+}
+
+/// How many objects have which pending action.
+fn pending_of_module(family: &FamilyInput<'_>) -> Option<ModulePending> {
+    let waiting_for = pending(family)?.waiting_for;
+    let mut pending = ModulePending { waiting_for, ..ModulePending::default() };
+    for action in family.objects().filter_map(super::left_to_do) {
+        match action {
+            Action::Create => pending.create += 1,
+            Action::Update => pending.update += 1,
+            Action::Replace => pending.replace += 1,
+            Action::Destroy | Action::Forget => pending.destroy += 1,
+            _ => {}
+        }
+    }
+    let counts = [
+        (pending.create, "create"),
+        (pending.update, "update"),
+        (pending.replace, "replace"),
+        (pending.destroy, "destroy"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, action)| format!("{count} {action}"));
+    pending.summary = counts.collect::<Vec<_>>().join(", ");
+    Some(pending)
 }
 
 /// The most severe action has the lowest rank.

@@ -8,7 +8,7 @@ use super::ResourceView;
 use super::marks::{Marks, ResourceMeta};
 use crate::execute::Loss;
 use crate::store::secrets::{Family, RequestError, RetryPolicy, Secrets};
-use model::{Address, InstanceKey, Name, Namespace, Uid, Version};
+use model::{Address, Name, Namespace, Uid, Version};
 
 /// The maximum number of attempts to write an index. Only one controller leads in a namespace, so a single conflict is
 /// rare.
@@ -185,7 +185,7 @@ impl FamilyIndex {
 
     /// Waits for exclusive access, to add an instance to the index (`true`) or to remove it.
     pub async fn lock_to_change<'h>(&'h self, access: Access<'h>, address: &Address, wanted: bool) -> FamilyGuard<'h> {
-        if address.key != InstanceKey::None {
+        if !address.is_single() {
             self.announced().insert(address.clone(), wanted);
         }
         let mut guard = self.lock(access).await;
@@ -266,9 +266,9 @@ impl FamilyGuard<'_> {
     pub fn is_in_family(&self, address: &Address, siblings: &Siblings) -> bool {
         let known = self.state.index.iter().flat_map(|index| &index.instances).chain(&self.state.recorded);
         let seen = siblings.recorded.iter().chain(&siblings.indexed).filter(|other| !self.is_removed(other));
-        address.key != InstanceKey::None
-            || known.chain(seen).any(|other| other.key != InstanceKey::None)
-            || siblings.indexed.iter().any(|other| other.key == InstanceKey::None)
+        !address.is_single()
+            || known.chain(seen).any(|other| !other.is_single())
+            || siblings.indexed.iter().any(Address::is_single)
             || self.state.index.as_ref().is_some_and(|index| !index.instances.is_empty())
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::store::secrets::{ApiCaller, RequestError, RetryPolicy};
 use api::Head;
-use model::{Name, Uid};
+use model::{Address, Name, Uid};
 
 /// The finalizer of a Resource that has a record.
 pub const FINALIZER: &str = "purlin.dev/destroy";
@@ -176,7 +176,8 @@ impl Marks {
         name: &Name,
         policy: RetryPolicy,
     ) -> Result<Option<ResourceMeta>, RequestError> {
-        let request = requests(namespace).get_metadata(name, &GetParams::default());
+        let of = Address::single(name.clone());
+        let request = requests(namespace, &of).get_metadata(of.object_name(), &GetParams::default());
         let request = request.map_err(|error| RequestError::Rejected(error.to_string()))?;
         match self.caller.send::<Head>(&request, policy).await {
             Ok(found) => Ok(Some(ResourceMeta::of(&found.metadata, |text| text.into()))),
@@ -194,7 +195,9 @@ impl Marks {
         policy: RetryPolicy,
     ) -> Result<(), RequestError> {
         patch.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": meta.uid}));
-        let request = http::Request::patch(format!("{}/{name}?fieldManager=purlin", requests(namespace).url_path))
+        let of = Address::single(name.clone());
+        let path = format!("{}/{}?fieldManager=purlin", requests(namespace, &of).url_path, of.object_name());
+        let request = http::Request::patch(path)
             .header(ACCEPT, METADATA_ONLY)
             .header(CONTENT_TYPE, "application/json-patch+json")
             .body(Value::Array(patch).to_string().into_bytes())
@@ -203,8 +206,9 @@ impl Marks {
     }
 }
 
-fn requests(namespace: &str) -> Request {
-    Request::new(format!("/apis/purlin.dev/v1alpha1/namespaces/{namespace}/resources"))
+/// The requests about the kind of what has a name.
+fn requests(namespace: &str, of: &Address) -> Request {
+    Request::new(api::url_path(namespace, of))
 }
 
 /// The patch that adds the missing marks. A test for `null` passes if the field is absent. Otherwise the whole list is

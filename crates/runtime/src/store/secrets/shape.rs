@@ -45,6 +45,7 @@ const BUCKET_LABEL: &str = "purlin.dev/bucket";
 pub const PARTS_LABEL: &str = "purlin.dev/parts";
 pub const PART_OF_LABEL: &str = "purlin.dev/part-of";
 const RESOURCE_LABEL: &str = "purlin.dev/resource";
+const MODULE_LABEL: &str = "purlin.dev/module";
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const ADDRESS_ANNOTATION: &str = "purlin.dev/address";
 /// Says that a user has decided to forget the content of a Secret. The chart's admission policy lets only the
@@ -205,7 +206,7 @@ pub fn part(head: &str, parts: &Parts, number: usize, bytes: &[u8]) -> Secret {
 fn secret(record: &Record, key: &str, bytes: Vec<u8>) -> Secret {
     let address = record.address.to_string();
     let name = record_name(&record.namespace, &record.address);
-    build_secret(name, "head", &record.namespace, record.address.name(), &address, key, bytes)
+    build_secret(name, "head", &record.namespace, &record.address, &address, key, bytes)
 }
 
 /// The Secret of a family index; `None` if it is too large.
@@ -220,15 +221,16 @@ pub fn family(family: &Family) -> Option<Secret> {
     let bytes = zstd::bulk::compress(&serde_json::to_vec(&text).ok()?, 1).ok()?;
     let name = family_name(&family.namespace, &family.name);
     let fits = bytes.len() <= LARGEST;
-    fits.then(|| build_secret(name, "family", &family.namespace, &family.name, &family.name, FAMILY_KEY, bytes))
+    let of = Address::single(family.name.clone());
+    fits.then(|| build_secret(name, "family", &family.namespace, &of, &family.name, FAMILY_KEY, bytes))
 }
 
-/// The labels are for users: `kubectl get secrets -l purlin.dev/namespace=shop,purlin.dev/resource=web`.
+/// `of`: an object of the Resource or Module. The labels are for users: `kubectl get secrets -l purlin.dev/namespace=shop,purlin.dev/resource=web`.
 fn build_secret(
     name: String,
     kind: &str,
     namespace: &str,
-    resource: &str,
+    of: &Address,
     address: &str,
     key: &str,
     bytes: Vec<u8>,
@@ -239,7 +241,7 @@ fn build_secret(
         (KIND_LABEL, kind),
         (NAMESPACE_LABEL, namespace),
         (BUCKET_LABEL, &*bucket),
-        (RESOURCE_LABEL, resource),
+        (if of.kind() == api::MODULE_KIND { MODULE_LABEL } else { RESOURCE_LABEL }, of.object_name()),
     ];
     Secret {
         metadata: ObjectMeta {
