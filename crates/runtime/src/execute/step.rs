@@ -187,7 +187,7 @@ impl StepError {
     fn superseded(stored: Option<Stored>) -> Self {
         let failure = Failure {
             reason: Reason::Progressing,
-            message: "the Resource has changed since the plan was computed".to_owned(),
+            message: "the configuration has changed since the plan was computed".to_owned(),
             retryable: true,
         };
         Self { effect: RecordEffect::Superseded(stored), failure }
