@@ -106,13 +106,14 @@ async fn plan_within_budget(
     }
 }
 
-/// The recorded objects of which a configuration does not know yet whether it has them. They are left as they are.
+/// The recorded objects of which a configuration does not know whether it has them, although no expression of the plan
+/// decides it. They are left as they are.
 fn undecided(config: &Config, recorded: &Recorded, mode: Mode) -> Vec<(Address, ObjectBlock)> {
     if mode != Mode::Normal || config.modules.is_empty() {
         return Vec::new();
     }
     let unknown = recorded.keys().filter(|address| address.is_qualified() && !config.instances.contains_key(*address));
-    let unknown = unknown.filter(|address| {
+    let unknown = unknown.filter(|address| config.gates(address).next().is_none()).filter(|address| {
         let program = config.modules.get(address.name()).and_then(|module| module.program.as_ref());
         program.is_some_and(|program| program.is_undecided(address))
     });

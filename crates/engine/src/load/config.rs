@@ -90,6 +90,13 @@ impl Config {
         self.instances.get(address).or_else(family).or_else(module)
     }
 
+    /// Returns the families whose expressions decide whether a recorded object is still desired: its own, and those of the
+    /// groups around it.
+    pub fn gates(&self, recorded: &Address) -> impl Iterator<Item = &Arc<Family>> {
+        let stems = std::iter::once(recorded.stem.clone()).chain(recorded.groups());
+        stems.filter_map(|stem| self.families.get(&stem)).filter(|family| family.is_gate())
+    }
+
     /// Returns the config with the instances of these families added.
     #[must_use]
     pub fn expanded(&self, expansions: &BTreeMap<Stem, InstanceKeys>) -> Self {
