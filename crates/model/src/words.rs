@@ -1,6 +1,6 @@
 //! What users call the settings of an object: in its manifest, or in its Terraform configuration.
 
-use super::{Address, InstanceKey, Path, Segment};
+use super::{Address, DriverError, InstanceKey, Path, Segment};
 
 /// The words of the language in which an object is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,14 @@ impl Words {
             }
             (Self::Manifest, key) => format!("`spec.moved: [{{ from: '{from}', to: '{key}' }}]` in `{}`", to.stem),
         }
+    }
+
+    /// The error of a driver with its attribute as the language names it: a path of an error is one below `spec.config`.
+    pub fn error(self, mut error: DriverError) -> DriverError {
+        if let Some(path) = error.path.take_if(|_| self == Self::Terraform) {
+            error.message = format!("{path}: {}", error.message);
+        }
+        error
     }
 
     /// The place of a problem in the configuration of an object. `None`: the language has no such field.

@@ -187,6 +187,57 @@ fn objects_whose_keys_come_from_a_replaced_object_follow_it_if_the_new_one_is_cr
 }
 
 #[test]
+fn hints_are_in_the_words_of_a_configuration() {
+    let main = |lifecycle: &str, version: u32| {
+        format!("resource \"terraform_data\" \"a\" {{\n  triggers_replace = {version}\n  {lifecycle}\n}}\n")
+    };
+    let protected = "lifecycle { prevent_destroy = true }";
+    let sandbox = sandbox(&main(protected, 1));
+    ok(&sandbox, &["apply", "--yes"]);
+    let unprotect = "run `purlin state unprotect terraform_data.a`";
+    let check = |what: &str, hint: String| {
+        let plan = run(&sandbox, &["plan"]);
+        assert!(plan.one_error().contains(what) && plan.stderr.contains(&hint), "{plan:?}");
+        for word in ["spec.", "manifest", "Resource", "annotation"] {
+            assert!(!plan.stderr.contains(word) && !plan.stdout.contains(word), "{word}: {plan:?}");
+        }
+        plan.stdout
+    };
+    sandbox.write("tf/main.tf", &main(protected, 2));
+    let set = "hint: set `lifecycle { prevent_destroy = false }`, or";
+    check(
+        "but `prevent_destroy` forbids destroying it",
+        format!("{set} {unprotect} to destroy it without its block\n"),
+    );
+    sandbox.write("tf/main.tf", &main(protected, 2).replace("\"a\"", "\"b\""));
+    let moved = check("but `prevent_destroy` forbids it", "hint: restore the block to keep the object; ".to_owned());
+    let moved_hint = "keep it with a `moved` block from `terraform_data.a` to `terraform_data.b`.\n";
+    assert!(moved.contains(moved_hint), "{moved}");
+}
+
+#[test]
+fn an_error_of_a_provider_names_the_argument_of_the_block() {
+    let sandbox = sandbox(
+        r#"
+terraform {
+  required_providers {
+    corner = { source = "example.com/purlin/corner" }
+  }
+}
+provider "corner" { folder = "../world" }
+resource "corner_trouble" "bad" { on_create = "error" }
+"#,
+    );
+    std::fs::create_dir(sandbox.path("world")).unwrap();
+    let flags = mirror(&sandbox, &providers::program("corner"));
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let applied = run(&sandbox, &[&["apply", "--yes"], &flags[..]].concat());
+    assert_eq!(applied.code, Some(1), "{applied:?}");
+    assert!(applied.stderr.contains("on_create: It failed as asked: nothing was done"), "{applied:?}");
+    assert!(!applied.stderr.contains("spec.config"), "{applied:?}");
+}
+
+#[test]
 fn values_of_variables_come_in_terraforms_order() {
     let main = r#"
 variable "a" { type = list(string) }

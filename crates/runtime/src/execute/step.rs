@@ -253,7 +253,8 @@ impl StepTask {
         warnings.into_iter().for_each(|warning| self.warnings.add(warning));
         let Some(problem) = errors.into_iter().next() else { return Ok(()) };
         let path = problem.path.as_ref().map(below_config);
-        Err(Diagnostic { path, ..problem }.into())
+        let address = Some(self.input.step.address.clone());
+        Err(Diagnostic { path, address, ..problem }.into())
     }
 
     /// Whether the result of an earlier step of this object was not recorded.
