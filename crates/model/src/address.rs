@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::kube_names::is_label;
 use super::names::Name;
 use super::qualified;
 use super::shared::{self, Text};
@@ -99,10 +100,6 @@ impl Stem {
 /// Splits the name of a Module from what comes after it. Without one, the name is empty.
 fn split_module(text: &str) -> (&str, &str) {
     text.split_once('/').filter(|(module, _)| is_label(module)).unwrap_or(("", text))
-}
-
-fn is_label(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 impl fmt::Display for Stem {

@@ -69,12 +69,12 @@ impl Config {
     }
 
     /// Removes a Resource with all its instances.
-    pub fn remove(&mut self, name: &Stem) {
-        self.families.remove(name);
-        self.instances.retain(|address, _| address.stem != *name);
+    pub fn remove(&mut self, stem: &Stem) {
+        self.families.remove(stem);
+        self.instances.retain(|address, _| address.stem != *stem);
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &Stem> {
+    pub fn stems(&self) -> impl Iterator<Item = &Stem> {
         let singles = self.instances.keys().filter(|address| !self.families.contains_key(&address.stem));
         singles.map(|address| &address.stem).chain(self.families.keys()).collect::<BTreeSet<_>>().into_iter()
     }
@@ -293,6 +293,6 @@ mod tests {
                 && config.families[&"b".into()].is_disabled()
                 && config.families[&"c".into()].is_pending()
         );
-        assert_eq!(config.names().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(config.stems().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }
