@@ -3,6 +3,7 @@
 
 mod files;
 mod module;
+mod outputs;
 mod report;
 mod shell;
 mod sources;

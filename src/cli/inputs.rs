@@ -17,7 +17,7 @@ use engine::plan::render::moves::possible_moves;
 use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, RunningStep, select};
 use model::suggest::closest;
 use model::{
-    Action, Address, Change, ChangeCause, Diagnostic, Diagnostics, InstanceKey, Name, Reason, Recorded, Value,
+    Action, Address, Change, ChangeCause, Diagnostic, Diagnostics, InstanceKey, Name, Reason, Recorded, Value, Words,
     has_errors,
 };
 use runtime::execute::{Adoption, Engine};
@@ -316,8 +316,9 @@ fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Re
     let targets = planning.targets.iter().map(|address| ("--target", address));
     let mut flags = targets.chain(planning.replace.iter().map(|address| ("--replace", address)));
     if let Some((flag, address)) = flags.find(|(_, address)| is_of_other_source(address, plan)) {
-        let message = format!("{flag} names `{address}`, whose manifest is not in the given sources");
-        return Err(Failure::hinted(message, "specify its manifest too, with another -f"));
+        let source = Words::of(address).source();
+        let message = format!("{flag} names `{address}`, whose {source} is not in the given sources");
+        return Err(Failure::hinted(message, format!("specify its {source} too, with another -f")));
     }
     for target in &planning.targets {
         if !plan.changes().any(|change| select::matches(target, &change.address)) {

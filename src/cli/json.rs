@@ -36,7 +36,7 @@ impl<'a> DiagnosticEvent<'a> {
 }
 
 /// The error of a step that is withdrawn because a newer desired generation is known.
-pub const WITHDRAWN: &str = "the Resource changed after this step was planned";
+pub const WITHDRAWN: &str = "the configuration changed after this step was planned";
 
 /// The error of a step that is stopped while it waits for readiness.
 pub const NOT_READY: &str = "the object is not ready yet; the next run continues to wait for it";

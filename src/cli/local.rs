@@ -44,7 +44,7 @@ use tfprovider::plugin::CURRENT_EXE;
 const MAX_RECOVERIES: usize = 16;
 
 /// The question before interrupted operations are resumed.
-const RESUME: &str = "To keep an object that is being destroyed, apply its manifest instead. Resume? ";
+const RESUME: &str = "To keep an object that is being destroyed, configure it again instead. Resume? ";
 
 /// What resolves an intent that no running process holds.
 const INTERRUPTED: &str =
@@ -281,7 +281,7 @@ pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validatio
         Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, ConfigurationMode::Check)?)).offline();
     let engine = view::planning_engine(drivers, limits);
     let mut config = desired.config;
-    let resources = config.names().count();
+    let resources = config.stems().count();
     let families: Vec<Arc<Instance>> = config.families.values().map(|family| family.shared.clone()).collect();
     for shared in families.into_iter().filter(|shared| !shared.inputs.declared.is_empty()) {
         config.remove(&shared.address.stem);

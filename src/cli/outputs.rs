@@ -12,6 +12,7 @@ use engine::load::{Config, Output, Scope};
 use engine::plan::Plan;
 use engine::plan::render::{Detail, nodes, tree};
 use model::{Action, Address, Change, ReadResult, Recorded, Text, Value};
+use runtime::store::{RecordedConfiguration, StateError, StateFile};
 
 /// The outputs with the values of records and of data sources.
 pub fn recorded(config: &Config, recorded: &Recorded, readings: &Readings, namespace: &Value) -> Vec<Output> {
@@ -105,6 +106,23 @@ fn stored_values(stored: &str) -> BTreeMap<Arc<str>, Value> {
     .collect()
 }
 
+/// Records the outputs of the configuration from a source, unless they are the same or not all known. Returns what is recorded
+/// of it then.
+///
+/// # Errors
+/// The state file cannot be written.
+pub fn record(
+    state: &StateFile,
+    source: &str,
+    before: &RecordedConfiguration,
+    outputs: &[Output],
+) -> Result<Option<RecordedConfiguration>, StateError> {
+    let Some(outputs) = to_state(outputs).filter(|outputs| *outputs != before.outputs) else { return Ok(None) };
+    let after = RecordedConfiguration { outputs, ..before.clone() };
+    state.record_configuration(source, &after)?;
+    Ok(Some(after))
+}
+
 /// What was read of data sources.
 pub type Readings = BTreeMap<Address, Arc<ReadResult>>;
 
@@ -170,6 +188,18 @@ pub fn write(outputs: &[Output], text: &mut Text) {
     for output in outputs {
         let shown = output.value.as_ref().map_or_else(|| "(error)".to_owned(), |value| shown(value, 0));
         text.put(format!("{} = {shown}", output.name)).end_line();
+    }
+}
+
+/// Writes the outputs that differ between two states.
+pub fn write_changes(before: &str, after: &str, text: &mut Text) {
+    let both = OutputChanges { before: stored_values(before), after: stored_values(after) };
+    for OutputChange { name, after, .. } in both.changes() {
+        match after {
+            Some(value) => text.put(format!("Output {name} = {}", shown(value, 0))),
+            None => text.put(format!("Output {name} is removed")),
+        };
+        text.end_line();
     }
 }
 

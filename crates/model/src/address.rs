@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::kube_names::is_label;
 use super::names::Name;
 use super::qualified;
 use super::shared::{self, Text};
@@ -104,10 +105,6 @@ impl Stem {
 fn split_module(text: &str) -> (&str, &str) {
     let end = text.find(OF_MODULE).filter(|end| is_label(&text[..*end]));
     text.split_at(end.map_or(0, |end| end + OF_MODULE.len_utf8()))
-}
-
-fn is_label(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 impl fmt::Display for Stem {

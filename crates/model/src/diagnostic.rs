@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Address, Path, Reason};
+use super::{Address, Path, Reason, Words};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -124,7 +124,9 @@ impl Diagnostic {
     /// Returns the text without the source and the address, for a condition of the object.
     pub fn message(&self) -> String {
         let mut text = String::new();
-        if let Some(path) = self.path.as_ref().filter(|path| !path.0.is_empty()) {
+        let words = self.address.as_ref().map_or(Words::Manifest, Words::of);
+        let path = self.path.as_ref().and_then(|path| words.place(path));
+        if let Some(path) = path.filter(|path| !path.0.is_empty()) {
             text.push_str(&format!("{path}: "));
         }
         text.push_str(&self.summary);

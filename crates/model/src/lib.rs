@@ -36,6 +36,7 @@ pub mod text;
 pub mod unicode;
 pub mod value;
 pub mod visible;
+pub mod words;
 
 pub use address::{Address, DeposedKey, InstanceKey, Stem, in_family, in_stem};
 pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprovals};
@@ -70,3 +71,4 @@ pub use secrets::Secrets;
 pub use shared::Interner;
 pub use text::{Text, Tone};
 pub use value::{Map, Value};
+pub use words::{Lifecycle, Words};

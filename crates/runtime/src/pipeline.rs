@@ -106,14 +106,15 @@ async fn plan_within_budget(
     }
 }
 
-/// The recorded objects of which a configuration does not know yet whether it has them. They are left as they are.
+/// The recorded objects of which a configuration does not know whether it has them, although no expression of the plan
+/// decides it. They are left as they are.
 fn undecided(config: &Config, recorded: &Recorded, mode: Mode) -> Vec<(Address, ObjectBlock)> {
     if mode != Mode::Normal || config.modules.is_empty() {
         return Vec::new();
     }
     let unknown = recorded.keys().filter(|address| address.is_qualified() && !config.instances.contains_key(*address));
     unknown
-        .filter(|address| config.is_undecided(address))
+        .filter(|address| config.gates(address).next().is_none() && config.is_undecided(address))
         .map(|address| (address.clone(), ObjectBlock { reason: Reason::Waiting, message: UNDECIDED.to_owned() }))
         .collect()
 }

@@ -53,10 +53,11 @@ pub mod time;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::execute::{Schedule, StepEvent, StepLimit, WorkerCommand, WorkerEvent};
-use model::{Address, Name, Namespace, Reason, Recorded, Stored, in_family, with_namespace};
+use model::{Address, Name, Namespace, ReadResult, Reason, Recorded, Stored, in_family, with_namespace};
 
 use self::approvals::ApprovalTracker;
 use self::index::{Changes, Event, Index, KnownRecord, Work};
@@ -73,7 +74,7 @@ pub use self::interface::{
     ApprovalWrite, Command, Counts, Environment, Gauges, MoveRequest, MoveResult, Policy, RecoveryResult,
     ReportSubject, Signal, StatusTarget, StatusUpdate, Turn, Urgency,
 };
-pub use self::planning::{PlanRequest, PlanResult};
+pub use self::planning::{PlanRequest, PlanResult, RESOLVING};
 pub use self::preview::{PreviewRequest, PreviewTime, ProposedState};
 pub use self::provider_status::ConfigurationCheck;
 pub use self::summarize::{Note, ObjectState};
@@ -150,6 +151,11 @@ impl Reconciler {
     /// The records, as last read or written.
     pub fn records(&self) -> &Recorded {
         self.index.records()
+    }
+
+    /// The last readings of data sources.
+    pub fn readings(&self) -> &BTreeMap<Address, Arc<ReadResult>> {
+        self.schedule.readings()
     }
 
     /// Records an event of a watch. The next turn processes it.

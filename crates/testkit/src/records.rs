@@ -77,7 +77,7 @@ fn address() -> impl Strategy<Value = Address> {
         any::<u64>().prop_map(InstanceKey::Index),
         text().prop_map(InstanceKey::Key)
     ];
-    ("[a-z][a-z0-9-]{0,20}", key).prop_map(|(name, key)| Stem::from(name).instance(key))
+    ("[a-z]([a-z0-9-]{0,20}[a-z0-9])?", key).prop_map(|(name, key)| Stem::from(name).instance(key))
 }
 
 fn bytes() -> impl Strategy<Value = Arc<[u8]>> {

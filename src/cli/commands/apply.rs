@@ -22,7 +22,7 @@ use engine::plan::Mode;
 use engine::plan::render::Detail;
 use engine::plan::render::summary::Counts;
 use runtime::execute::{self, Limits, Run, Summary};
-use runtime::store::{RecordedConfiguration, StateFile};
+use runtime::store::StateFile;
 
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(path) = &args.plan {
@@ -102,11 +102,9 @@ async fn without_outputs(
 
 /// Records the outputs of a Terraform configuration for `purlin output`, unless they are the same.
 fn record_outputs(state: &StateFile, inputs: &Inputs, outputs: &[Output]) -> anyhow::Result<()> {
-    let (Some(source), Some(outputs)) = (&inputs.module, outputs::to_state(outputs)) else { return Ok(()) };
+    let Some(source) = &inputs.module else { return Ok(()) };
     let before = inputs.configurations.get(source).cloned().unwrap_or_default();
-    if before.outputs != outputs {
-        state.record_configuration(source, &RecordedConfiguration { outputs, ..before })?;
-    }
+    outputs::record(state, source, &before, outputs)?;
     Ok(())
 }
 

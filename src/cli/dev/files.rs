@@ -151,7 +151,7 @@ impl DirectoryState {
 
 /// The Resources and Modules by name, of this version of the files.
 fn resources(config: &Config, version: u64) -> BTreeMap<Name, Arc<Instance>> {
-    let written = config.names().filter(|stem| stem.part.is_none());
+    let written = config.stems().filter(|stem| stem.part.is_none());
     let written = written.filter_map(|stem| config.resource(&stem.clone().single()));
     let written = written.map(|instance| (instance.address.name().clone(), instance.clone()));
     written.chain(modules(config, version)).collect()

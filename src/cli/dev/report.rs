@@ -6,12 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cli::inputs::{OtherSources, PlanResult};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
-use crate::cli::show;
+use crate::cli::{outputs, show};
 use engine::plan::Plan;
+use engine::plan::moves::Move;
 use engine::plan::render::problems;
 use model::has_errors;
-use model::{Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Name, Reason, Recorded};
+use model::{
+    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Name, Reason, Recorded, Severity, Step, Tone,
+};
 use runtime::execute::{Progress, ProgressKind};
+use runtime::reconcile::RESOLVING;
 
 /// The current object of an address, or a deposed object.
 type Object = (Address, Option<DeposedKey>);
@@ -29,6 +33,8 @@ pub struct DevReporter {
     problems: BTreeMap<Name, Diagnostics>,
     /// Problems that are not about an object.
     general: Diagnostics,
+    /// Objects whose last step failed, and whose change is still to be made.
+    failed: BTreeSet<Object>,
     /// The names with objects that are kept because the desired state may be incomplete.
     held: BTreeSet<Name>,
     other_sources: OtherSources,
@@ -44,6 +50,7 @@ impl DevReporter {
             shown: BTreeMap::new(),
             problems: BTreeMap::new(),
             general: Vec::new(),
+            failed: BTreeSet::new(),
             held: BTreeSet::new(),
             other_sources: OtherSources::default(),
             last_status: None,
@@ -80,6 +87,11 @@ impl DevReporter {
         self.held.retain(|name| !names.contains(name));
         self.held.extend(incomplete.map(|change| change.address.name().clone()));
         let mut diagnostics = plan.diagnostics.clone();
+        // Nothing is wrong with what is resolved at this moment, and what depends on it follows.
+        diagnostics.retain(|diagnostic| !diagnostic.detail.contains(RESOLVING));
+        for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.summary == RESOLVING) {
+            diagnostic.severity = Severity::Warning;
+        }
         // What waits for changes of this plan is planned after them.
         diagnostics.retain(|diagnostic| diagnostic.reason != Reason::Waiting || diagnostic.address.is_some());
         if has_no_errors {
@@ -91,6 +103,7 @@ impl DevReporter {
         let before: BTreeMap<Object, Action> =
             self.shown.extract_if(.., |object, _| names.contains(object.0.name())).collect();
         self.shown.extend(plan.changes().map(|change| (object(change), change.action)));
+        self.failed.retain(|object| self.shown.get(object).is_some_and(|action| *action != Action::NoOp));
         let new = plan.changes().filter(|change| before.get(&object(change)) != Some(&change.action));
         let planned = PlanResult::of_changes(new.cloned(), Diagnostics::new());
         if planned.has_changes() {
@@ -100,13 +113,35 @@ impl DevReporter {
         }
     }
 
+    /// Prints what has moved.
+    pub fn moved(&mut self, moves: &[Move]) {
+        self.last_status = None;
+        let mut text = self.progress.blank();
+        for moved in moves.iter().filter(|moved| !moved.reverted) {
+            text.tone(Tone::Strong, &moved.to).put(": ").put(moved.because()).end_line();
+        }
+        self.progress.lines(&text);
+    }
+
+    /// Prints the outputs that differ from those recorded before.
+    pub fn outputs(&mut self, before: &str, after: &str) {
+        let mut text = self.progress.blank();
+        outputs::write_changes(before, after, &mut text);
+        self.progress.lines(&text);
+    }
+
     /// Reports an event of a step. `records` must include its result.
     pub fn progress(&mut self, progress: &Progress, records: &Recorded) {
         self.last_status = None;
         self.progress.event(progress, records);
-        if matches!(progress.kind, ProgressKind::Finished) {
-            let address = &progress.step.address;
-            self.shown.retain(|(shown, _), _| shown != address);
+        let Step { address, deposed, .. } = &progress.step;
+        match progress.kind {
+            ProgressKind::Finished => {
+                self.shown.retain(|(shown, _), _| shown != address);
+                self.failed.remove(&(address.clone(), *deposed));
+            }
+            ProgressKind::Failed { .. } => drop(self.failed.insert((address.clone(), *deposed))),
+            _ => {}
         }
     }
 
@@ -131,6 +166,9 @@ impl DevReporter {
             _ if self.problems.values().chain([&self.general]).any(|found| has_errors(found)) => {
                 "No more changes can be applied until the errors above are fixed. Watching for changes."
             }
+            _ if !self.failed.is_empty() => {
+                "Some changes have failed. Those that may succeed later are tried again. Watching for changes."
+            }
             _ => "All objects are up to date. Watching for changes.",
         }
     }
@@ -151,6 +189,11 @@ impl DevReporter {
     }
 
     fn warn(&mut self, mut problems: Diagnostics, plan: &Plan) {
+        let mut notes = self.progress.blank();
+        for resolved in problems.extract_if(.., |problem| problem.summary == RESOLVING) {
+            notes.put(resolved).end_line();
+        }
+        self.progress.lines(&notes);
         problems.retain(|problem| self.progress.is_new(problem));
         self.console.problems(&problems::collect(plan.changes(), &problems));
     }

@@ -1,6 +1,5 @@
 //! The event loop of `purlin dev`: executes the commands of the reconciler, and sends it events.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::files::DirectoryState;
+use super::outputs::RecordedOutputs;
 use super::report::DevReporter;
 use super::sources::RecordedSources;
 use super::watch::Watch;
@@ -29,7 +29,7 @@ use runtime::reconcile::time::{Moment, Time};
 use runtime::reconcile::{
     Command, MoveRequest, MoveResult, PlanRequest, Policy, Reconciler, RecoveryResult, Signal, Turn,
 };
-use runtime::store::{LoadedRecords, RecordedConfiguration, StateFile};
+use runtime::store::{LoadedRecords, StateFile};
 
 /// The longest sleep when nothing is due.
 const IDLE: Duration = Duration::from_secs(1);
@@ -57,8 +57,7 @@ pub struct DevSession {
     /// The events of the first turn.
     initial_events: Vec<Signal>,
     state: Arc<StateFile>,
-    /// What was known of Terraform configurations at the start.
-    configurations: BTreeMap<Arc<str>, RecordedConfiguration>,
+    outputs: RecordedOutputs,
     failures: LastFailures,
 }
 
@@ -90,7 +89,8 @@ impl DevSession {
         desired.coverage = desired.coverage.after(loaded.given);
         sources.complete(&mut desired, &loaded.records, &mut reporter);
         watch.follow(&desired);
-        let configurations = loaded.configurations;
+        let mut outputs = RecordedOutputs::new(Arc::clone(&state), loaded.configurations);
+        outputs.read(&desired);
         let mut directory = DirectoryState::new(loaded.unreadable.clone());
         directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));
         let failures = LastFailures::new(loaded.failures);
@@ -111,7 +111,7 @@ impl DevSession {
             reconciler,
             plans: JoinSet::new(),
             readings: JoinSet::new(),
-            configurations,
+            outputs,
             recoveries: JoinSet::new(),
             directory,
             recently_changed: true,
@@ -137,6 +137,8 @@ impl DevSession {
             }
             if is_idle && !was_idle {
                 self.sources.record(self.reconciler.records());
+                let (records, readings) = (self.reconciler.records(), self.reconciler.readings());
+                self.outputs.record(records, readings, &mut self.reporter);
             }
             was_idle = is_idle;
             if is_idle && stopping {
@@ -152,7 +154,7 @@ impl DevSession {
                 biased;
                 report = self.workers.next(), if !self.workers.is_idle() => Signal::Worker(report),
                 Some(planned) = self.plans.join_next() => task_result(planned),
-                Some(result) = self.recoveries.join_next() => task_result(result),
+                Some(result) = self.recoveries.join_next() => self.resolved(task_result(result)),
                 Some(read) = self.readings.join_next() => self.files_read(ended(read)),
                 stop = signals.received() => match self.handle_signal(stop).await {
                     Some(signal) => {
@@ -213,7 +215,8 @@ impl DevSession {
     fn read_files(&mut self) {
         let (files, engine) = (self.files.clone(), self.engine.clone());
         let records = self.reconciler.records().clone();
-        let loaded = LoadedRecords { records, configurations: self.configurations.clone(), ..LoadedRecords::default() };
+        let loaded =
+            LoadedRecords { records, configurations: self.outputs.configurations.clone(), ..LoadedRecords::default() };
         self.readings.spawn(async move { local::with_modules(local::read(&files), &engine.drivers, &loaded).await });
     }
 
@@ -228,10 +231,21 @@ impl DevSession {
         };
         self.recently_changed = true;
         self.reporter.files_changed();
+        self.outputs.read(&desired);
         self.sources.complete(&mut desired, self.reconciler.records(), &mut self.reporter);
         self.directory.read(desired).into_iter().for_each(|event| self.reconciler.observe(event));
         // The user may have fixed an external problem, and saves a file to trigger a retry.
         Signal::Retry
+    }
+
+    /// Reports the moves that are done.
+    fn resolved(&mut self, signal: Signal) -> Signal {
+        if let Signal::Moved(result) = &signal
+            && result.outcome.is_ok()
+        {
+            self.reporter.moved(&result.request.moves);
+        }
+        signal
     }
 
     /// Returns `None` if the command must end without waiting for running steps.
@@ -254,6 +268,7 @@ impl DevSession {
             Command::Plan(request) => drop(self.plans.spawn(plan(engine, *request))),
             Command::CancelPlans => self.plans = JoinSet::new(),
             Command::Adopted { names, adoption } => {
+                self.outputs.adopted(&adoption);
                 let plan = &adoption.plan;
                 self.failures.planned(plan.changes(), |address, _| names.contains(address.name()));
                 let faulty = plan.objects.iter().filter(|(_, object)| object.is_faulty);

@@ -226,3 +226,88 @@ fn a_directory_that_was_empty_gets_a_terraform_configuration() {
     sandbox.write("tf/more.tf", "resource \"terraform_data\" \"b\" {}\n");
     wait_recorded(&sandbox, &mut dev, &["terraform_data.a", "terraform_data.b"]);
 }
+
+/// Checks that the object whose key comes from another one gets its new key when that one is replaced.
+fn check_follows(file: &str, text: impl Fn(u32) -> String) {
+    let sandbox = Sandbox::new();
+    sandbox.write(file, &text(1));
+    let directory = file.split('/').next().unwrap();
+    let mut dev = sandbox.start(&["dev", "-f", directory]);
+    dev.wait_until("both exist", |_| sandbox.recorded().len() == 2);
+    let before = sandbox.recorded();
+    sandbox.write(file, &text(2));
+    dev.wait_until("it has the new key", |_| {
+        let now = sandbox.recorded();
+        now.len() == 2 && now != before
+    });
+    assert!(!dev.err().contains("error:"), "{}", dev.err());
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+    assert!(sandbox.ok(&["plan", "-f", directory]).contains("No changes"));
+}
+
+#[test]
+fn blocks_whose_keys_come_from_a_replaced_object_follow_it() {
+    check_follows("tf/main.tf", |version| {
+        let lifecycle = "lifecycle { create_before_destroy = true }";
+        format!(
+            "resource \"terraform_data\" \"a\" {{\n  triggers_replace = {version}\n  {lifecycle}\n}}\n\
+             resource \"terraform_data\" \"e\" {{\n  for_each = toset([terraform_data.a.id])\n}}\n"
+        )
+    });
+}
+
+#[test]
+fn resources_whose_keys_come_from_a_replaced_object_follow_it() {
+    check_follows("files/a.yaml", |version| {
+        let lifecycle = "  lifecycle: { createBeforeDestroy: true }\n";
+        let replaced = manifest("a", &[]).replace("spec:\n", &format!("spec:\n{lifecycle}"));
+        let replaced = replaced.replace("config:\n", &format!("config:\n    triggers_replace: {version}\n"));
+        replaced + &manifest("e", &[]).replace("spec:\n", "spec:\n  forEach: \"${[a.id]}\"\n")
+    });
+}
+
+#[test]
+fn outputs_are_recorded_when_their_objects_are_applied() {
+    let sandbox = Sandbox::new();
+    let main = |value: &str| {
+        format!(
+            "resource \"terraform_data\" \"a\" {{ input = \"{value}\" }}\noutput \"o\" {{ value = terraform_data.a.output }}\n"
+        )
+    };
+    sandbox.write("tf/main.tf", &(main("x") + "output \"old\" { value = 1 }\n"));
+    let mut dev = sandbox.start(&["dev", "-f", "tf"]);
+    dev.wait_until("the outputs are printed", |dev| dev.out().contains("Output o = \"x\"\nOutput old = 1\n"));
+    sandbox.write("tf/main.tf", &main("y"));
+    dev.wait_until("what differs is printed", |dev| dev.out().contains("Output o = \"y\"\nOutput old is removed\n"));
+    dev.signal("INT");
+    assert_eq!(dev.end().code(), Some(0));
+    assert!(sandbox.ok(&["plan", "-f", "tf"]).contains("No changes"));
+}
+
+#[test]
+fn objects_are_not_called_up_to_date_after_a_failed_step() {
+    let bench = ProviderSandbox::new("corner");
+    bench.resources(&[("bad", "type: corner_trouble, config: { on_create: error }")]);
+    let mut dev = bench.sandbox.start(&["dev", "-f", "files"]);
+    let (failed, up_to_date) = ("Some changes have failed.", "All objects are up to date.");
+    dev.wait_until("it says so", |dev| dev.out().contains(failed));
+    assert!(!dev.out().contains(up_to_date), "{}", dev.out());
+    bench.resources(&[("bad", "type: corner_trouble, config: {}")]);
+    dev.wait_until("the object is created", |dev| dev.out().contains(up_to_date));
+    assert_eq!(bench.sandbox.recorded(), ["bad"]);
+}
+
+#[test]
+fn a_move_is_printed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("tf/main.tf", "resource \"terraform_data\" \"a\" {}\n");
+    let mut dev = sandbox.start(&["dev", "-f", "tf"]);
+    wait_recorded(&sandbox, &mut dev, &["terraform_data.a"]);
+    let moved = "moved {\n  from = terraform_data.a\n  to   = terraform_data.b\n}\n";
+    sandbox.write("tf/main.tf", &format!("resource \"terraform_data\" \"b\" {{}}\n{moved}"));
+    dev.wait_until("the move is printed", |dev| {
+        dev.out().contains("terraform_data.b: moved from `terraform_data.a`\n")
+    });
+    wait_recorded(&sandbox, &mut dev, &["terraform_data.b"]);
+}

@@ -39,6 +39,14 @@ fn a_created_object_is_found_by_its_identity() {
 }
 
 #[test]
+fn dev_resolves_an_interrupted_operation_without_an_error() {
+    let bench = crashed("corner", "after", &[("a", "type: corner_identified, config: { region: home, name: a }")]);
+    let mut dev = bench.sandbox.start(&["dev", "-f", "files"]);
+    dev.wait_until("the object is found", |dev| dev.out().contains("All objects are up to date."));
+    assert!(!dev.err().contains("error:"), "{}", dev.err());
+}
+
+#[test]
 fn an_object_without_the_identity_counts_as_not_created_after_the_deadline() {
     let spec = "type: corner_identified, config: { region: home, name: a }, timeouts: { create: 2s }";
     let bench = crashed("corner", "before", &[("a", spec)]);

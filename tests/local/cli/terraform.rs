@@ -136,7 +136,7 @@ fn what_waits_for_the_number_of_objects_follows_in_the_next_plan() {
     // While the number is not known, nothing of it is given up.
     let plan = ok(&sandbox, &["plan", "--var", "size=1"]);
     assert!(plan.stdout.contains("0 to replace, 0 to destroy"), "{plan:?}");
-    assert!(plan.stderr.contains("cannot determine whether it is still configured"), "{plan:?}");
+    assert_eq!(plan.stderr.matches("its instances are known only after").count(), 2, "{plan:?}");
     ok(&sandbox, &["apply", "--yes", "--var", "size=1"]);
     let left = [
         "module.net[\"k0\"].terraform_data.subnet[0]",
@@ -146,6 +146,95 @@ fn what_waits_for_the_number_of_objects_follows_in_the_next_plan() {
         "terraform_data.many[0]",
     ];
     assert_eq!(recorded(&sandbox), left);
+}
+
+const KEYS_OF_A_REPLACED_OBJECT: &str = r#"
+variable "v" { default = 1 }
+resource "terraform_data" "a" {
+  triggers_replace = var.v
+  lifecycle { create_before_destroy = false }
+}
+resource "terraform_data" "e" { for_each = toset([terraform_data.a.id]) }
+module "m" {
+  source   = "./m"
+  for_each = toset([terraform_data.a.id])
+  name     = each.key
+}
+"#;
+
+#[test]
+fn objects_whose_keys_come_from_a_replaced_object_follow_it_if_the_new_one_is_created_first() {
+    let sandbox = sandbox(KEYS_OF_A_REPLACED_OBJECT);
+    sandbox.write("tf/m/main.tf", "variable \"name\" {}\nresource \"terraform_data\" \"in\" { input = var.name }\n");
+    ok(&sandbox, &["apply", "--yes"]);
+    let before = recorded(&sandbox);
+    assert_eq!(before.len(), 3, "{before:?}");
+    let plan = run(&sandbox, &["plan", "--var", "v=2"]);
+    let waits = "terraform_data.a: in use by `terraform_data.e[\"";
+    assert!(plan.one_error().contains(waits) || plan.one_error().contains("in use by `module.m[\""), "{plan:?}");
+    let hint = "hint: set `lifecycle { create_before_destroy = true }` so that the new object is created first";
+    assert!(plan.stderr.contains(hint), "{plan:?}");
+
+    let main = KEYS_OF_A_REPLACED_OBJECT.replace("create_before_destroy = false", "create_before_destroy = true");
+    sandbox.write("tf/main.tf", &main);
+    let plan = ok(&sandbox, &["plan", "--var", "v=2"]);
+    assert!(plan.stdout.contains("1 to replace, 0 to destroy"), "{plan:?}");
+    ok(&sandbox, &["apply", "--yes", "--var", "v=2"]);
+    let after = recorded(&sandbox);
+    assert_eq!(after.len(), 3, "{after:?}");
+    assert!(!after.iter().any(|object| object.contains('[') && before.contains(object)), "{before:?} {after:?}");
+    assert_eq!(ok(&sandbox, &["plan", "--var", "v=2"]).stdout, UP_TO_DATE);
+}
+
+#[test]
+fn hints_are_in_the_words_of_a_configuration() {
+    let main = |lifecycle: &str, version: u32| {
+        format!("resource \"terraform_data\" \"a\" {{\n  triggers_replace = {version}\n  {lifecycle}\n}}\n")
+    };
+    let protected = "lifecycle { prevent_destroy = true }";
+    let sandbox = sandbox(&main(protected, 1));
+    ok(&sandbox, &["apply", "--yes"]);
+    let unprotect = "run `purlin state unprotect terraform_data.a`";
+    let check = |what: &str, hint: String| {
+        let plan = run(&sandbox, &["plan"]);
+        assert!(plan.one_error().contains(what) && plan.stderr.contains(&hint), "{plan:?}");
+        for word in ["spec.", "manifest", "Resource", "annotation"] {
+            assert!(!plan.stderr.contains(word) && !plan.stdout.contains(word), "{word}: {plan:?}");
+        }
+        plan.stdout
+    };
+    sandbox.write("tf/main.tf", &main(protected, 2));
+    let set = "hint: set `lifecycle { prevent_destroy = false }`, or";
+    check(
+        "but `prevent_destroy` forbids destroying it",
+        format!("{set} {unprotect} to destroy it without its block\n"),
+    );
+    sandbox.write("tf/main.tf", &main(protected, 2).replace("\"a\"", "\"b\""));
+    let moved = check("but `prevent_destroy` forbids it", "hint: restore the block to keep the object; ".to_owned());
+    let moved_hint = "keep it with a `moved` block from `terraform_data.a` to `terraform_data.b`.\n";
+    assert!(moved.contains(moved_hint), "{moved}");
+}
+
+#[test]
+fn an_error_of_a_provider_names_the_argument_of_the_block() {
+    let sandbox = sandbox(
+        r#"
+terraform {
+  required_providers {
+    corner = { source = "example.com/purlin/corner" }
+  }
+}
+provider "corner" { folder = "../world" }
+resource "corner_trouble" "bad" { on_create = "error" }
+"#,
+    );
+    std::fs::create_dir(sandbox.path("world")).unwrap();
+    let flags = mirror(&sandbox, &providers::program("corner"));
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let applied = run(&sandbox, &[&["apply", "--yes"], &flags[..]].concat());
+    assert_eq!(applied.code, Some(1), "{applied:?}");
+    assert!(applied.stderr.contains("on_create: It failed as asked: nothing was done"), "{applied:?}");
+    assert!(!applied.stderr.contains("spec.config"), "{applied:?}");
 }
 
 #[test]

@@ -69,12 +69,12 @@ impl Config {
     }
 
     /// Removes a Resource with all its instances.
-    pub fn remove(&mut self, name: &Stem) {
-        self.families.remove(name);
-        self.instances.retain(|address, _| address.stem != *name);
+    pub fn remove(&mut self, stem: &Stem) {
+        self.families.remove(stem);
+        self.instances.retain(|address, _| address.stem != *stem);
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &Stem> {
+    pub fn stems(&self) -> impl Iterator<Item = &Stem> {
         let singles = self.instances.keys().filter(|address| !self.families.contains_key(&address.stem));
         singles.map(|address| &address.stem).chain(self.families.keys()).collect::<BTreeSet<_>>().into_iter()
     }
@@ -88,6 +88,13 @@ impl Config {
         let family = || self.families.get(&address.stem).map(|family| &family.shared);
         let module = || self.modules.get(address.name()).filter(|_| address.is_single());
         self.instances.get(address).or_else(family).or_else(module)
+    }
+
+    /// Returns the families whose expressions decide whether a recorded object is still desired: its own, and those of the
+    /// groups around it.
+    pub fn gates(&self, recorded: &Address) -> impl Iterator<Item = &Arc<Family>> {
+        let stems = std::iter::once(recorded.stem.clone()).chain(recorded.groups());
+        stems.filter_map(|stem| self.families.get(&stem)).filter(|family| family.is_gate())
     }
 
     /// Returns the config with the instances of these families added.
@@ -291,6 +298,6 @@ mod tests {
                 && config.families[&"b".into()].is_disabled()
                 && config.families[&"c".into()].is_pending()
         );
-        assert_eq!(config.names().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(config.stems().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

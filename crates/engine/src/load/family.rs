@@ -74,6 +74,12 @@ impl Family {
         !self.repetition().is_literal()
     }
 
+    /// Whether its expressions decide which objects are desired.
+    pub fn is_gate(&self) -> bool {
+        let is_settled = matches!(self.expansion, Expansion::Known(_)) && !self.has_expressions();
+        self.shared.is_desired() && !is_settled
+    }
+
     /// Whether its expressions have not been evaluated yet.
     pub fn is_pending(&self) -> bool {
         matches!(self.expansion, Expansion::Pending)

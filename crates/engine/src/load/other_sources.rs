@@ -27,8 +27,8 @@ impl Config {
         for stored in others.iter().filter_map(|address| recorded.get(address)) {
             records.entry(&stored.record.address.stem).or_default().push(&stored.record);
         }
-        let claimed = self.claimed_names(recorded);
-        let given: BTreeSet<&Stem> = self.names().collect();
+        let claimed = self.claimed_stems(recorded);
+        let given: BTreeSet<&Stem> = self.stems().collect();
         let mut config = self.clone();
         for (name, records) in records {
             if given.contains(name) || (claimed.contains(name) && !standing.contains(name)) {
@@ -44,7 +44,7 @@ impl Config {
     }
 
     /// The names of the Resources from which objects are to be moved. After a move, the name is free for another object.
-    pub(crate) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Stem> {
+    pub(crate) fn claimed_stems<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Stem> {
         let mut names = BTreeSet::new();
         for resource in self.resources().filter(|resource| !resource.moved_from.is_empty()) {
             let records = in_stem(recorded, &resource.address.stem);

@@ -18,7 +18,7 @@ use super::eval_scope::EvalScope;
 use super::inherit::{self, FlagNode as Flagged, Inheritance};
 use super::input::{Id, PlanInput};
 use super::protect;
-use model::{Action, Diagnostic, ObjectStatus, Reason};
+use model::{Action, Diagnostic, Lifecycle, ObjectStatus, Reason, Words};
 
 /// With this many deposed objects, no further create-first replacement starts: their destroys probably fail.
 const MAX_DEPOSED: usize = 3;
@@ -190,25 +190,23 @@ fn block_create_first(input: &PlanInput<'_>, id: Id, decision: &Decision, flags:
     if !planned.equals_unmarked(old) {
         return clash_with_deposed(input, id, decision);
     }
+    let words = Words::of(node.address);
+    let setting = words.setting(Lifecycle::CreateBeforeDestroy);
+    let such = match words {
+        Words::Manifest => "generateName",
+        Words::Terraform => "name_prefix",
+    };
+    let generated = format!("let the provider generate the name (such as with `{such}`)");
     let (why, hint) = match flags.forced_by(id).last().map(|source| flagged_as(input, source)) {
         Some(source) => {
-            let hint = format!(
-                "let the provider generate the name (such as with `generateName`), or remove `createBeforeDestroy` \
-                 from `{}`",
-                input.address(source)
-            );
+            let hint = format!("{generated}, or remove `{setting}` from `{}`", input.address(source));
             (format!("create-before-destroy is required by {}", describe_chain(input, flags, id)), hint)
         }
         None if decision.forget => {
-            let hint =
-                "let the provider generate the name (such as with `generateName`), or set `deletionPolicy: Delete`";
-            ("the old object is kept (`deletionPolicy: Orphan`)".to_owned(), hint.to_owned())
+            let hint = format!("{generated}, or set {}", words.destroys());
+            (format!("the old object is kept ({})", words.keeps()), hint)
         }
-        None => {
-            let hint =
-                "let the provider generate the name (such as with `generateName`), or remove `createBeforeDestroy`";
-            ("the object has `createBeforeDestroy`".to_owned(), hint.to_owned())
-        }
+        None => (format!("the object has `{setting}`"), format!("{generated}, or remove `{setting}`")),
     };
     let what = format!("the old and the new object would have the same identity and exist at the same time: {why}");
     Some(Block::broken(Diagnostic::error(node.address, Reason::CreateBeforeDestroyImpossible, what).hint(hint)))

@@ -18,8 +18,8 @@ use super::protect::{prevented_block, replaced_why};
 use super::{DriverRequest, Mode, Refresh, contract, data, drift, hooks, ignore, readiness, seed, trigger};
 use crate::load::{DriftAction, Instance};
 use model::{
-    Action, ChangeCause, ConfigDigest, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest,
-    ObjectStatus, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
+    Action, ChangeCause, ConfigDigest, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, Lifecycle,
+    ObjectStatus, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, Words, has_errors, visible,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
@@ -298,7 +298,8 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
         return decided(Decision::blocked(block, node.current()));
     }
     if old.as_ref().is_some_and(|old| node.prevents_destroy(old) && !node.keeps_object(old)) {
-        let what = format!("the object must be replaced, but `preventDestroy` forbids destroying it: {why}");
+        let setting = Words::of(node.address).setting(Lifecycle::PreventDestroy);
+        let what = format!("the object must be replaced, but `{setting}` forbids destroying it: {why}");
         return decided(Decision::blocked(prevented_block(input, node, what), node.current()));
     }
     progress.replacement = Some(replacement);

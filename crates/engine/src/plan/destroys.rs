@@ -12,7 +12,7 @@ use super::progress::{Progress, RefreshResult};
 use super::protect::prevented_block;
 use super::provider::unserved;
 use super::{Mode, UNDECIDED, drift};
-use model::{Action, ChangeCause, DeposedKey, Diagnostic, KeptBy, Reason, RecordedObject, errors};
+use model::{Action, ChangeCause, DeposedKey, Diagnostic, KeptBy, Lifecycle, Reason, RecordedObject, Words, errors};
 
 /// Why an object that is not desired must not be changed, as far as no driver call is needed to decide this.
 pub fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
@@ -32,7 +32,7 @@ pub fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
         }
         if let Some(incomplete) = &input.incomplete {
             // A consequence of the problem of the source, which is an error of its own.
-            let what = "not destroyed although its manifest is missing";
+            let what = format!("not destroyed although its {} is missing", Words::of(node.address).source());
             let held = Diagnostic::warning(node.address, Reason::SourceIncomplete, what).because(incomplete.clone());
             return Some(Block::frozen(held));
         }
@@ -236,7 +236,8 @@ fn removal(
         return Removal::Remove { action: Action::Forget, because, object: Some(now) };
     }
     if node.prevents_destroy(object) {
-        let what = format!("the object must be destroyed, but `preventDestroy` forbids it: {because}");
+        let setting = Words::of(node.address).setting(Lifecycle::PreventDestroy);
+        let what = format!("the object must be destroyed, but `{setting}` forbids it: {because}");
         return Removal::Blocked(prevented_block(input, node, what));
     }
     Removal::Remove { action: Action::Destroy, because, object: Some(now) }

@@ -14,7 +14,7 @@ use super::{MISSING_AFTER_CONFIG_CHANGE, Mode, ignore};
 use crate::load::DriftAction;
 use model::{
     Action, Address, ChangeCause, ConfigDigest, Diagnostic, Drift, ObjectStatus, Reason, RecordedObject, Schema, Value,
-    visible,
+    Words, visible,
 };
 
 /// Objects that are not desired use `Correct` and are always read, because a missing object needs no destroy.
@@ -164,11 +164,20 @@ fn missing_with_others(input: &PlanInput<'_>, id: Id, count: MissingCount) -> Bl
          without confirmation"
     );
     let hint = match input.options.destroy_orphans {
-        _ if only_reads => format!("check what happened to them; `--target {address}` forgets only this object"),
-        true => format!(
-            "check what happened to them; `purlin apply --replace {address}` creates this object again; while `purlin \
-             dev` runs, use the annotation `purlin.dev/replace-requested-at` in its manifest"
-        ),
+        _ if only_reads => {
+            format!("check what happened to them; `--target {}` forgets only this object", address.shell_word())
+        }
+        true => {
+            let dev = match Words::of(address) {
+                Words::Manifest => "use the annotation `purlin.dev/replace-requested-at` in its manifest",
+                Words::Terraform => "stop it first",
+            };
+            format!(
+                "check what happened to them; `purlin apply --replace {}` creates this object again; while `purlin dev` \
+                 runs, {dev}",
+                address.shell_word()
+            )
+        }
         false => {
             "check what happened to them; the annotation `purlin.dev/replace-requested-at` creates the object again"
                 .to_owned()

@@ -12,7 +12,7 @@ use super::{DriverRequest, DriverResponse, Mode, Refresh, data, desired, destroy
 use crate::load::DriftAction;
 use model::{
     Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, ObjectStatus, Path, ProviderUse,
-    Reason, RecordedObject, Schema,
+    Reason, RecordedObject, Schema, Words,
 };
 
 /// Requests all reads that must precede the evaluation.
@@ -197,7 +197,14 @@ fn handle_import(
         Ok(None) => {
             let import = import.map_or_else(String::new, |import| import.to_string());
             let what = format!("the object to import does not exist: `{import}`");
-            let hint = format!("correct `spec.import.{field}`, or remove `spec.import` to create a new object");
+            let hint = match Words::of(node.address) {
+                Words::Manifest => {
+                    format!("correct `spec.import.{field}`, or remove `spec.import` to create a new object")
+                }
+                Words::Terraform => {
+                    format!("correct `{field}` of the `import` block, or remove the block to create a new object")
+                }
+            };
             let missing = Diagnostic::error(node.address, Reason::ImportNotFound, what).hint(hint);
             Block::broken(missing.at(at))
         }
@@ -239,10 +246,11 @@ fn handle_changed_import(
                 progress.imported = Some(Arc::new(RecordedObject { provider, ..imported_object }));
                 return NextAction::Evaluate;
             }
-            let what = format!("`{import}` is not the object that this Resource manages");
+            let owner = Words::of(node.address).owner();
+            let what = format!("`{import}` is not the object that this {owner} manages");
             let hint = format!(
                 "to give up the managed object without destroying it and to import the other one, run `purlin state rm \
-                 {}`; or import the other object with another Resource",
+                 {}`; or import the other object with another {owner}",
                 node.address.shell_word()
             );
             Block::held(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at))
@@ -250,7 +258,7 @@ fn handle_changed_import(
         Ok(None) | Err(_) if is_first && !observes => return NextAction::Evaluate,
         Ok(None) => {
             let what = format!("the object to import does not exist: `{import}`");
-            let hint = format!("correct `spec.import.{field}`");
+            let hint = format!("correct {}", Words::of(node.address).import(field));
             Block::held(Diagnostic::error(node.address, Reason::ImportNotFound, what).hint(hint).at(at))
         }
         Err(error) => Block::failed(node.address, "the object to import could not be read", error).at(at),

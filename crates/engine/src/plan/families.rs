@@ -159,7 +159,7 @@ fn remaining_value(scope: &EvalScope<'_, '_>, id: Id, family: &Family) -> Decisi
     Decision { value: Some(value), ..Decision::no_op() }
 }
 
-/// Whether the instances of a family are not known, so that diagnostics refer to the Resource itself.
+/// Whether the instances of a family, or of a group around an object, are not known, so that diagnostics refer to these.
 pub fn is_unexpanded(input: &PlanInput<'_>, id: Id) -> bool {
-    input.gate(id).is_some_and(|family| !matches!(family.expansion, Expansion::Known(_)))
+    input.gates(id).iter().any(|family| !matches!(family.expansion, Expansion::Known(_)))
 }

@@ -403,20 +403,15 @@ impl<'a> PlanInput<'a> {
     /// those that are not desired: those that are refer to it.
     pub fn gates(&self, id: Id) -> Vec<&'a Arc<Family>> {
         let node = &self.nodes[id];
-        let groups: Vec<Stem> =
-            if self.is_junction(id) || node.desired { Vec::new() } else { node.address.groups().collect() };
-        let groups = groups.into_iter().filter_map(|group| self.config.families.get(&group));
-        self.gate(id).into_iter().chain(groups.filter(|group| self.is_gate(group))).collect()
+        match self.options.mode {
+            Mode::Normal if !self.is_junction(id) && !node.desired => self.config.gates(node.address).collect(),
+            _ => self.gate(id).into_iter().collect(),
+        }
     }
 
     /// The family of an object or a junction, if its expressions decide whether that is desired.
     pub fn gate(&self, id: Id) -> Option<&'a Arc<Family>> {
-        self.nodes[id].family.filter(|family| self.is_gate(family))
-    }
-
-    fn is_gate(&self, family: &Family) -> bool {
-        let asked = self.options.mode == Mode::Normal && family.shared.is_desired();
-        asked && (family.has_expressions() || !matches!(family.expansion, Expansion::Known(_)))
+        self.nodes[id].family.filter(|family| self.options.mode == Mode::Normal && family.is_gate())
     }
 
     /// Whether any instance of a Resource has a record, had one, or is being created.

@@ -13,7 +13,7 @@ use super::provider::unserved;
 use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, drift, publish, select, trigger};
 use crate::load::{Config, Instance, MovedFrom};
 use model::{
-    Action, Address, ChangeCause, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, Severity, errors,
+    Action, Address, ChangeCause, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, Severity, Words, errors,
 };
 
 /// The decisions that depend on no other object. `None` where planning continues.
@@ -250,7 +250,10 @@ fn exhausted(input: &PlanInput<'_>, id: Id) -> Option<Block> {
         return None;
     }
     let what = format!("creating the new object failed {failed} times in a row");
-    let hint = "change the Resource, or set the annotation `purlin.dev/replace-requested-at` to try again";
+    let hint = match Words::of(node.address) {
+        Words::Manifest => "change the Resource, or set the annotation `purlin.dev/replace-requested-at` to try again",
+        Words::Terraform => "change the configuration, or save one of its files, to try again",
+    };
     Some(Block::broken(Diagnostic::error(node.address, Reason::RepeatedCreateFailures, what).hint(hint)))
 }
 

@@ -14,7 +14,7 @@ use super::input::{Id, Node, PlanInput};
 use super::missing_reference::not_found;
 use crate::load::expression::{Scope, Variable};
 use crate::load::{Instance, InstanceScope};
-use model::{Action, ChangeCause, Diagnostic, Path, Reason, RecordedObject, Value};
+use model::{Action, ChangeCause, Diagnostic, Lifecycle, Path, Reason, RecordedObject, Value, Words};
 
 /// The result of the expression of `preventDestroy`.
 #[derive(Debug, PartialEq, Eq)]
@@ -188,36 +188,38 @@ fn forbid(
     fate: &str,
     because: &str,
 ) -> Option<Block> {
-    let must = format!("the object must be {fate}");
+    let words = Words::of(node.address);
+    let (must, setting) = (format!("the object must be {fate}"), words.setting(Lifecycle::PreventDestroy));
     let (what, hint) = match protection {
         Protection::Known(false) => return None,
         Protection::Known(true) => {
-            let what = format!("{must}, but `preventDestroy` forbids it: {because}");
+            let what = format!("{must}, but `{setting}` forbids it: {because}");
             return Some(prevented_block(input, node, what));
         }
         Protection::LastKnown(_) if !object.prevent_destroy => return None,
         Protection::LastKnown(missing) => (
-            format!("{must}, but `preventDestroy` forbids it: {because}; its last known value applies ({missing})"),
+            format!("{must}, but `{setting}` forbids it: {because}; its last known value applies ({missing})"),
             format!(
-                "restore what is missing, set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect {}`",
+                "restore what is missing, set {}, or run `purlin state unprotect {}`",
+                words.with(Lifecycle::PreventDestroy, false),
                 node.address.shell_word()
             ),
         ),
         Protection::Unavailable(problem) => {
-            let what = format!("{must}, but `preventDestroy` cannot be evaluated: {because}");
+            let what = format!("{must}, but `{setting}` cannot be evaluated: {because}");
             let problem = Diagnostic::error(node.address, problem.reason, what).because(problem.message());
             return Some(Block::held(problem));
         }
         Protection::Unknown => (
-            format!("{must}, but `preventDestroy` is not known yet: {because}"),
+            format!("{must}, but `{setting}` is not known yet: {because}"),
             "it is planned again once the values in the expression are known".to_owned(),
         ),
         Protection::Null => (
-            format!("{must}, but `preventDestroy` is null: {because}"),
+            format!("{must}, but `{setting}` is null: {because}"),
             "make the expression return false if the object may be destroyed".to_owned(),
         ),
         Protection::Invalid(problem) => (
-            format!("{must}, but `preventDestroy` is invalid: {because}"),
+            format!("{must}, but `{setting}` is invalid: {because}"),
             format!("correct the expression: {}", problem.summary),
         ),
     };
@@ -236,25 +238,27 @@ pub fn replaced_why(paths: &[Path], because: &str) -> String {
 /// The block of a destroy that `preventDestroy` forbids.
 pub fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> Block {
     let local = input.options.destroy_orphans;
+    let words = Words::of(node.address);
+    let (source, allowed) = (words.source(), words.with(Lifecycle::PreventDestroy, false));
     let unprotect = format!("run `purlin state unprotect {}`", node.address.shell_word());
     let hint = match (node.instance, node.successor) {
         (_, Some(successor)) if protects(successor) => format!(
-            "remove the protection from `spec.lifecycle` of `{}`, to which the other objects of the family were moved",
+            "remove the protection from `lifecycle` of `{}`, to which the other objects of the family were moved",
             successor.address.stem
         ),
         (None, _) => format!(
-            "restore the manifest to keep the object; to destroy it, restore the manifest with \
-             `spec.lifecycle.preventDestroy: false` and delete it again, or {unprotect}"
+            "restore the {source} to keep the object; to destroy it, restore the {source} with {allowed} and delete it \
+             again, or {unprotect}"
         ),
         (Some(instance), _) => {
             let way_out = match &instance.prevent_destroy_when {
-                Some(_) => "make `spec.lifecycle.preventDestroy` false",
-                None => "set `spec.lifecycle.preventDestroy: false`",
+                Some(_) => format!("make {} false", words.field(Lifecycle::PreventDestroy)),
+                None => format!("set {allowed}"),
             };
             match (node.may_remove_protection(), local) {
-                (true, false) => way_out.to_owned(),
-                (true, true) => format!("{way_out}, or {unprotect} to destroy it without its manifest"),
-                (false, _) => format!("resolve the errors of the Resource and {way_out}, or {unprotect}"),
+                (true, false) => way_out,
+                (true, true) => format!("{way_out}, or {unprotect} to destroy it without its {source}"),
+                (false, _) => format!("resolve the errors of the {} and {way_out}, or {unprotect}", words.owner()),
             }
         }
     };

@@ -6,7 +6,7 @@ use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, PlanInput};
 use crate::load::{BUILT_IN, ConfigurationError, ProviderBinding};
-use model::{Diagnostic, Path, ProviderUse, Reason};
+use model::{Diagnostic, Path, ProviderUse, Reason, Words};
 
 /// How the hint begins that a provider is missing.
 const ADD_PROVIDER: &str = "add a Provider";
@@ -24,7 +24,11 @@ pub fn unserved(input: &PlanInput<'_>, id: Id) -> Diagnostic {
     let Some(provider) = node.provider() else {
         let what = format!("no provider serves the {word} `{type_name}`");
         let problem = Diagnostic::error(address, Reason::UnknownType, what).at(Path::of(&["spec", "type"]));
-        return Diagnostic { hint: suggest_type(input, id).or_else(|| suggest_provider(&type_name)), ..problem };
+        let provider = || match Words::of(address) {
+            Words::Manifest => suggest_provider(&type_name),
+            Words::Terraform => Some("name its provider in `required_providers`".to_owned()),
+        };
+        return Diagnostic { hint: suggest_type(input, id).or_else(provider), ..problem };
     };
     match input.types.fault(provider) {
         Some(error) => {

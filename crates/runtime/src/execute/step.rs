@@ -187,7 +187,7 @@ impl StepError {
     fn superseded(stored: Option<Stored>) -> Self {
         let failure = Failure {
             reason: Reason::Progressing,
-            message: "the Resource has changed since the plan was computed".to_owned(),
+            message: "the configuration has changed since the plan was computed".to_owned(),
             retryable: true,
         };
         Self { effect: RecordEffect::Superseded(stored), failure }
@@ -253,7 +253,8 @@ impl StepTask {
         warnings.into_iter().for_each(|warning| self.warnings.add(warning));
         let Some(problem) = errors.into_iter().next() else { return Ok(()) };
         let path = problem.path.as_ref().map(below_config);
-        Err(Diagnostic { path, ..problem }.into())
+        let address = Some(self.input.step.address.clone());
+        Err(Diagnostic { path, address, ..problem }.into())
     }
 
     /// Whether the result of an earlier step of this object was not recorded.

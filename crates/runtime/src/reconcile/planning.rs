@@ -20,6 +20,9 @@ use engine::plan::moves::Move;
 use engine::plan::{ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache};
 use model::{Action, Address, ChangeApproval, Name, Reason, Recorded, Version, has_errors, in_family};
 
+/// Why an object is left as it is while its last operation, which was interrupted, is resolved.
+pub const RESOLVING: &str = "Purlin is resolving an interrupted operation";
+
 /// How often destroys that are held because of the CRD are retried.
 pub const CRD_AGAIN: Duration = Duration::from_secs(15);
 /// How often destroys are retried while Resources are being listed: a page takes about that long.
@@ -287,7 +290,7 @@ impl Reconciler {
             return;
         }
         if matches!(self.index.records().work_on(address), Some(Work::Recovery)) {
-            let message = "Purlin is resolving an interrupted operation".to_owned();
+            let message = RESOLVING.to_owned();
             options.blocked.insert(address.clone(), ObjectBlock { reason: Reason::OperationInProgress, message });
             return;
         }

@@ -98,7 +98,7 @@ impl Coverage {
 
     /// Returns the configuration with the recorded objects of other sources, which are left unchanged.
     pub fn complete(&self, config: &Config, recorded: &Recorded, others: &BTreeSet<Address>, destroys: bool) -> Config {
-        let claimed = config.claimed_names(recorded);
+        let claimed = config.claimed_stems(recorded);
         let standing = self.standing(recorded, others, &claimed);
         config.with_other_sources(recorded, others, &standing, destroys)
     }
@@ -111,7 +111,7 @@ impl Coverage {
         let files = sources.into_iter().filter(|source| *source != STDIN).map(|source| self.paths.file(source));
         let existing: Vec<PathBuf> = files.filter(|file| file.is_file()).collect();
         let config = super::read(&existing, &self.paths).config;
-        config.names().filter(|name| names.contains(name)).cloned().collect()
+        config.stems().filter(|name| names.contains(name)).cloned().collect()
     }
 
     /// Returns the problems of reading the sources, and why a source without Resources destroys nothing. A source that

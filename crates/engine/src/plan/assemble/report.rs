@@ -5,7 +5,7 @@ use crate::plan::decision::{Block, Decision};
 use crate::plan::inherit::Inheritance;
 use crate::plan::input::{Id, PlanInput};
 use crate::plan::{constraints, destroys, families};
-use model::{Action, Diagnostic, Diagnostics, Reason, Severity};
+use model::{Action, Diagnostic, Diagnostics, Reason, Severity, Words};
 
 /// After this many consecutive failures, a one-off run warns. The controller and `dev` stop instead.
 const MANY_FAILED_CREATES: u32 = 3;
@@ -55,7 +55,10 @@ pub fn report_diagnostics(
     let warnings = instance.problems.iter().filter(|problem| problem.severity == Severity::Warning);
     report.extend(id, warnings.cloned());
     if instance.create_before_destroy == Some(false) && flags.is_on(id) {
-        let what = "`createBeforeDestroy: false` is overridden";
+        let what = match Words::of(node.address) {
+            Words::Manifest => "`createBeforeDestroy: false` is overridden",
+            Words::Terraform => "`create_before_destroy = false` is overridden",
+        };
         let mut warning = Diagnostic::warning(node.address, Reason::CreateBeforeDestroyForced, what);
         if flags.forced_by(id).next().is_some() {
             warning = warning.because(format!("required by {}", constraints::describe_chain(input, flags, id)));

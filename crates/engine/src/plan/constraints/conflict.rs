@@ -16,7 +16,7 @@ use crate::load::{Instance, InstanceScope};
 use crate::plan::Mode;
 use crate::plan::decision::{Block, Decision};
 use crate::plan::input::{Id, PlanInput};
-use model::{Action, Address, Diagnostic, ImportRequest, Reason, Record, RecordedObject, TypeName, Value};
+use model::{Action, Address, Diagnostic, ImportRequest, Reason, Record, RecordedObject, TypeName, Value, Words};
 
 /// How strong a claim on an identity is, strongest first. Recorded objects precede imported and planned ones, so that a
 /// successor under another name waits until the old object is destroyed. Desired objects precede others, so that the
@@ -358,9 +358,11 @@ fn refuse(input: &PlanInput<'_>, loser: &Loser<'_>, is_freed: bool) -> (Id, Bloc
     let is_removed = here.is_some_and(|owner| !input.nodes[owner].desired);
     let hint = match is_removed {
         true => format!("to keep the object, {}", moving(address, refused)),
-        false => "manage the object with one Resource only: change the name in one, or delete one with \
-                  `deletionPolicy: Orphan`"
-            .to_owned(),
+        false => {
+            let words = Words::of(refused);
+            let (owner, keeps) = (words.owner(), words.keeps());
+            format!("manage the object with one {owner} only: change the name in one, or delete one with {keeps}")
+        }
     };
     let diagnostic = Diagnostic::error(refused, Reason::IdentityConflict, what).hint(hint);
     (loser.id, Block::held(diagnostic).waiting_for(here))
@@ -391,10 +393,12 @@ fn keep(input: &PlanInput<'_>, id: Id, claimant: &Address) -> Block {
 
 /// How to move an object to another address, as part of a hint.
 fn moving(from: &Address, to: &Address) -> String {
-    let annotation = api::MOVED_FROM;
-    match from.key == to.key {
-        true => format!("add the annotation `{annotation}: {}` to `{}`", from.stem, to.stem),
-        false => format!("move `{from}` to `{to}` instead of renaming it"),
+    match Words::of(to) {
+        Words::Terraform => format!("add {}", Words::moved(from, to)),
+        Words::Manifest if from.key == to.key => {
+            format!("add the annotation `{}: {}` to `{}`", api::MOVED_FROM, from.stem, to.stem)
+        }
+        Words::Manifest => format!("move `{from}` to `{to}` instead of renaming it"),
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::plan::decision::{Block, Decision};
 use crate::plan::destroys::all_destroys_held;
 use crate::plan::input::{Id, Node, PlanInput};
-use model::{Action, Diagnostic, ObjectStatus, Reason, RecordedObject, Severity};
+use model::{Action, Diagnostic, Lifecycle, ObjectStatus, Reason, RecordedObject, Severity, Words};
 
 /// How many dependents a message names.
 const USERS_SHOWN: usize = 3;
@@ -164,7 +164,10 @@ impl Search<'_, '_> {
                 let source = source.map_or_else(String::new, |source| format!(" (`{source}`)"));
                 (
                     format!("still used by {user_text}, which is from another source{source}"),
-                    format!("specify the manifest of `{user_address}` too, with another -f"),
+                    format!(
+                        "specify the {} of `{user_address}` too, with another -f",
+                        Words::of(user_address).source()
+                    ),
                 )
             }
             Some(Reason::NotSelected) => (
@@ -177,8 +180,9 @@ impl Search<'_, '_> {
             Some(_) if deadlock => (
                 format!("in use by {user_text}, which waits for this replacement"),
                 format!(
-                    "set `lifecycle.createBeforeDestroy: true` so that the new object is created first, or remove the \
-                     dependency of `{user_address}` until the replacement is done"
+                    "set {} so that the new object is created first, or remove the dependency of `{user_address}` until \
+                     the replacement is done",
+                    Words::of(input.address(id)).with(Lifecycle::CreateBeforeDestroy, true)
                 ),
             ),
             Some(_) if self.waits => (

@@ -6,7 +6,7 @@
 use crate::plan::Mode;
 use crate::plan::decision::{Block, Decision, DeposedDecision};
 use crate::plan::input::{Id, PlanInput};
-use model::{Diagnostic, Reason, Record, Severity, has_errors};
+use model::{Diagnostic, Reason, Record, Severity, Words, has_errors};
 
 /// The objects without a manifest that would be destroyed or forgotten.
 pub fn find(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
@@ -39,6 +39,7 @@ pub fn is_faulty(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id) 
 
 fn kept(input: &PlanInput<'_>, id: Id, faulty: Option<Id>) -> Block {
     let cause = faulty.map_or_else(|| "the configuration".to_owned(), |faulty| format!("`{}`", input.address(faulty)));
-    let what = format!("not destroyed although its manifest is missing: {cause} has an error");
-    Block::frozen(Diagnostic::warning(input.address(id), Reason::SourceIncomplete, what)).waiting_for(faulty)
+    let address = input.address(id);
+    let what = format!("not destroyed although its {} is missing: {cause} has an error", Words::of(address).source());
+    Block::frozen(Diagnostic::warning(address, Reason::SourceIncomplete, what)).waiting_for(faulty)
 }

@@ -8,7 +8,7 @@ use super::records::objects;
 use super::{Search, is_desired, running_user, waits_for_operation};
 use crate::load::decode::concerns_moves;
 use crate::load::{Config, Instance, MovedFrom};
-use model::{Address, InstanceKey, Reason, Recorded, RecordedObject, Stem};
+use model::{Address, InstanceKey, Reason, Recorded, RecordedObject, Stem, Words};
 
 /// The addresses of other Resources that instances without an object claim.
 pub fn claimed_addresses(
@@ -167,8 +167,12 @@ impl<'a> Search<'a> {
     }
 
     fn block_until_removed(&mut self, address: &Address, from: &Address) {
+        let (owner, sources) = match Words::of(from) {
+            Words::Manifest => ("Resource", "manifests"),
+            Words::Terraform => ("block", "configuration"),
+        };
         let message = format!(
-            "`{from}` is still configured by a Resource, so it is not moved here yet (hint: remove it from the manifests; if \
+            "`{from}` is still configured by a {owner}, so it is not moved here yet (hint: remove it from the {sources}; if \
              it takes another object itself, move one after another, the last one first)"
         );
         self.block(address, Reason::MoveBlocked, message);

@@ -7,7 +7,7 @@ use super::entries::Entries;
 use super::{Mode, Search, is_desired};
 use crate::load::{Expansion, Instance, MovedFrom};
 use crate::plan::ObjectBlock;
-use model::{Address, Diagnostic, InstanceKey, Reason, Record, in_stem};
+use model::{Address, Diagnostic, InstanceKey, Reason, Record, Words, in_stem};
 
 impl Search<'_> {
     /// Blocks an instance that names several existing objects, and these objects: a wrong guess would destroy one.
@@ -22,8 +22,9 @@ impl Search<'_> {
         let names: Vec<String> = several.iter().map(|from| format!("`{from}`")).collect();
         let message = format!(
             "`{address}` claims {}, which all exist, so nothing is moved or destroyed (hint: keep only the former \
-             address of the object to move; the others are destroyed once no Resource names them)",
-            names.join(" and ")
+             address of the object to move; the others are destroyed once no {} names them)",
+            names.join(" and "),
+            Words::of(address).owner()
         );
         for from in several {
             self.keep_for(instance, from, message.clone());
@@ -337,7 +338,8 @@ impl Search<'_> {
             (true, _) => format!("run {rm} to move it there"),
             (false, true) => format!("run {rm}, then {}", moves.join(", then ")),
             (false, false) => {
-                format!("run {} first, because other Resources claim these objects", moves.join(", then "))
+                let owner = Words::of(address).owner();
+                format!("run {} first, because other {owner}s claim these objects", moves.join(", then "))
             }
         }
     }
@@ -388,9 +390,10 @@ impl Search<'_> {
             }
             let Some(there) = came.get(address).filter(|_| self.record(address).is_none()) else { continue };
             let (to, source) = (&there.address, there.source.as_deref().unwrap_or("-"));
+            let block = Words::of(address).source();
             let message = format!(
-                "the object of this name was moved to `{to}`, whose manifest is in `{source}` (hint: remove this \
-                 manifest; to create another object with this name, plan both sources in one command, with `-f` for each)"
+                "the object of this name was moved to `{to}`, whose {block} is in `{source}` (hint: remove this {block}; to \
+                 create another object with this name, plan both sources in one command, with `-f` for each)"
             );
             self.block_first(address, &message);
         }
@@ -417,7 +420,8 @@ fn target(new: Option<&Address>) -> String {
 
 fn claimed_by(resource: &Instance, field: &str) -> String {
     let name = &resource.address.stem;
-    format!("`{name}` claims this object (hint: remove its Resource to move it, or remove {field} of `{name}`)")
+    let owner = Words::of(&resource.address).owner();
+    format!("`{name}` claims this object (hint: remove its {owner} to move it, or remove {field} of `{name}`)")
 }
 
 impl Entries<'_> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Action, Address, Change, InstanceKey, Reason, Stem};
+use model::{Action, Address, Change, Reason, Stem, Words};
 
 /// The new objects and those that are no longer configured, of one type or Resource.
 type Pair<'a> = (Vec<&'a Change>, Vec<&'a Change>);
@@ -43,9 +43,8 @@ fn hint(created: &Change, leaving: &Change) -> String {
     let (new, old) = (&created.address, &leaving.address);
     let fate = if leaving.action == Action::Destroy { "is destroyed" } else { "is no longer configured" };
     format!(
-        "`{new}` is created and `{old}` {fate}. If they are the same object, keep it with `spec.moved: [{}]` in `{}`.",
-        entry(old, new),
-        new.stem
+        "`{new}` is created and `{old}` {fate}. If they are the same object, keep it with {}.",
+        Words::moved(old, new)
     )
 }
 
@@ -53,17 +52,9 @@ fn hint_at_keys((created, leaving): &Pair<'_>) -> String {
     let name = &created[0].address.stem;
     format!(
         "`{name}` has other keys than before. If some of its objects are the same, keep them with an entry for each, such \
-         as `spec.moved: [{}]` in `{name}`.",
-        entry(&leaving[0].address, &created[0].address)
+         as {}.",
+        Words::moved(&leaving[0].address, &created[0].address)
     )
-}
-
-/// The entry of `spec.moved` that moves an object.
-fn entry(from: &Address, to: &Address) -> String {
-    match &to.key {
-        InstanceKey::None | InstanceKey::All => format!("{{ from: '{from}' }}"),
-        key => format!("{{ from: '{from}', to: '{key}' }}"),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::execute::failure::Failure;
 use crate::execute::step::{ApplyResult, apply, record_create_result, without_intent};
 use drivers::{ApplyRequest, ApplyResponse, FindCreated, SearchCreated, SearchResult};
 use engine::plan::ObjectBlock;
-use model::{ErrorKind, ImportRequest, ObjectState, PlannedObject, Reason, Resolution, Stored};
+use model::{ErrorKind, ImportRequest, ObjectState, PlannedObject, Reason, Resolution, Stored, Words};
 
 /// The delay before another search for an object that could not be found.
 const SEARCH_RETRY_DELAY: Duration = Duration::from_mins(5);
@@ -92,14 +92,20 @@ impl Attempt<'_> {
         let found = found.map(|found| (format!("; {found}"), after(self.engine.clock.now(), SEARCH_RETRY_DELAY)));
         let (found, again) = found.unzip();
         let found = found.unwrap_or_default();
+        let words = Words::of(&self.stored.record.address);
+        let import = match words {
+            Words::Manifest => "set spec.import.id",
+            Words::Terraform => "write an `import` block",
+        };
+        let owner = words.owner();
         let message = match self.resource_is_missing() {
             true => format!(
-                "a create was interrupted, its Resource does not exist anymore, and it is unknown whether the object \
+                "a create was interrupted, its {owner} does not exist anymore, and it is unknown whether the object \
                  was created{found} (hint: run `purlin state recover`)"
             ),
             false => format!(
-                "a create was interrupted and it is unknown whether the object was created{found} (hint: set \
-                 spec.import.id if it exists, or run `purlin state recover`)"
+                "a create was interrupted and it is unknown whether the object was created{found} (hint: \
+                 {import} if it exists, or run `purlin state recover`)"
             ),
         };
         Recovery::Blocked(ObjectBlock { reason: Reason::CreateOutcomeUnknown, message }, again)

@@ -12,7 +12,7 @@ use crate::execute::Engine;
 use crate::execute::engine::after;
 use crate::execute::in_flight::Delay;
 use drivers::{ApplyRequest, ApplyResponse, CallContext, Driver};
-use model::{Reason, Record, Stored};
+use model::{Reason, Record, Stored, Words};
 
 /// The time that drivers need to end a call after its limit.
 const DRIVER_GRACE: Duration = Duration::from_secs(2);
@@ -66,7 +66,9 @@ pub(crate) async fn apply(
             }
         }
     };
-    ApplyResult { response, before }
+    let words = Words::of(&before.record.address);
+    let error = response.error.map(|error| words.error(error));
+    ApplyResult { response: ApplyResponse { error, ..response }, before }
 }
 
 fn time_limit_exceeded(record: &Record, limit: SignedDuration) -> Delay {

@@ -13,8 +13,8 @@ use drivers::{ApplyRequest, ApplyResponse};
 use engine::load::Instance;
 use engine::plan::finalize::{FinalPlan, check_result};
 use model::{
-    ChangeOutcome, ConfigDigest, Diagnostic, Intent, ObjectStatus, Operation, Readiness, Reason, Record,
-    RecordedObject, ReplaceOrder, Resolution, Schema, Stored, Value,
+    ChangeOutcome, ConfigDigest, Diagnostic, Intent, Lifecycle, ObjectStatus, Operation, Readiness, Reason, Record,
+    RecordedObject, ReplaceOrder, Resolution, Schema, Stored, Value, Words,
 };
 
 /// Creates an object. All inputs of the new object are known before the old one is given up: a create-before-destroy
@@ -76,7 +76,8 @@ fn check_identity(task: &StepTask, last: &FinalPlan) -> Result<(), Failure> {
                 "the new object would have the same identity as the old one, so it cannot be created before the old \
                  one is destroyed",
             );
-            Err(error.hint("use a generated name, or disable createBeforeDestroy").into())
+            let setting = Words::of(&task.step.address).setting(Lifecycle::CreateBeforeDestroy);
+            Err(error.hint(format!("use a generated name, or disable `{setting}`")).into())
         }
         _ => Ok(()),
     }
