@@ -51,20 +51,19 @@ pub struct State {
     whole: HashMap<Stem, Value>,
 }
 
-/// Objects whose values an expression needs.
+/// Objects whose values an expression needs, with the engine's address of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
-    Instance(InstanceAddress),
-    /// All instances of a block with keys.
-    Block(ResourceAddress),
+    Instance(InstanceAddress, Address),
+    /// All instances of a block with keys: its family.
+    Block(ResourceAddress, Address),
 }
 
 impl Use {
-    /// The object, or the family of the block. `name` is that of the configuration.
-    pub fn address(&self, name: &Name) -> Address {
+    /// The object, or the family of the block.
+    pub fn address(&self) -> &Address {
         match self {
-            Self::Instance(instance) => address::address(name, instance),
-            Self::Block(block) => address::stem(name, block).family(),
+            Self::Instance(_, address) | Self::Block(_, address) => address,
         }
     }
 }
@@ -131,7 +130,7 @@ impl Terraform {
             answer = state.evaluation.ask(&parsed.value);
             // What it uses may depend on the values that are set.
             while answer.uses != before {
-                let blocks = Blocks::of(&state.evaluation);
+                let blocks = Blocks::of(&self.0.origin.name, &state.evaluation);
                 blocks.uses(&answer.uses).iter().for_each(|used| state.observe(used, scope));
                 before = answer.uses;
                 answer = state.evaluation.ask(&parsed.value);
@@ -230,18 +229,16 @@ impl State {
 
     fn observe(&mut self, used: &Use, scope: &dyn Scope) {
         match used {
-            Use::Instance(instance) => {
-                let own = address::address(&self.name, instance);
-                if let Some(value) = scope.object(&own) {
+            Use::Instance(instance, own) => {
+                if let Some(value) = scope.object(own) {
                     self.see(instance, own, value);
                 }
             }
-            Use::Block(resource) => {
-                let stem = address::stem(&self.name, resource);
+            Use::Block(resource, Address { stem, .. }) => {
                 let whole = scope.object(&stem.clone().single()).unwrap_or(Value::Unknown);
-                if !self.whole.get(&stem).is_some_and(|seen| seen.is_same(&whole)) {
-                    self.see_all(resource, &stem, &whole);
-                    self.whole.insert(stem, whole);
+                if !self.whole.get(stem).is_some_and(|seen| seen.is_same(&whole)) {
+                    self.see_all(resource, stem, &whole);
+                    self.whole.insert(stem.clone(), whole);
                 }
             }
         }
@@ -252,26 +249,26 @@ impl State {
         match whole {
             Value::List(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.see_instance(resource, Key::Int(index as u64), item);
+                    self.see_instance(resource, stem, Key::Int(index as u64), item);
                 }
             }
             Value::Map(entries) => {
                 for (key, item) in entries.iter() {
-                    self.see_instance(resource, Key::Text(key.clone()), item);
+                    self.see_instance(resource, stem, Key::Text(key.clone()), item);
                 }
             }
             _ => {
                 let known: Vec<Address> = self.seen.keys().filter(|known| known.stem == *stem).cloned().collect();
                 for own in known {
                     let key = address::instance_key(&own.key);
-                    self.see(&InstanceAddress { resource: resource.clone(), key }, own, Value::Unknown);
+                    self.see(&InstanceAddress { resource: resource.clone(), key }, &own, Value::Unknown);
                 }
             }
         }
     }
 
-    pub fn see(&mut self, instance: &InstanceAddress, own: Address, value: Value) {
-        if self.seen.get(&own) == Some(&value) {
+    pub fn see(&mut self, instance: &InstanceAddress, own: &Address, value: Value) {
+        if self.seen.get(own) == Some(&value) {
             return;
         }
         let Some(ty) = self.evaluation.type_of(instance) else { return };
@@ -281,13 +278,13 @@ impl State {
         }
         self.evaluation.set(instance, Some(&known));
         self.whole.remove(&own.stem);
-        self.seen.insert(own, value);
+        self.seen.insert(own.clone(), value);
     }
 
-    fn see_instance(&mut self, resource: &ResourceAddress, key: Key, value: &Value) {
+    fn see_instance(&mut self, resource: &ResourceAddress, stem: &Stem, key: Key, value: &Value) {
+        let own = stem.clone().instance(address::key(&key));
         let instance = InstanceAddress { resource: resource.clone(), key: Some(key) };
-        let address = address::address(&self.name, &instance);
-        self.see(&instance, address, value.clone());
+        self.see(&instance, &own, value.clone());
     }
 
     /// An object of `terraform_data` as upstream has it: with the types of its configuration, as far as it has these values,
@@ -319,7 +316,7 @@ impl State {
             if now == before {
                 return;
             }
-            let blocks = Blocks::of(&self.evaluation);
+            let blocks = Blocks::of(&self.name, &self.evaluation);
             blocks.uses(&now).iter().for_each(|used| self.observe(used, scope));
             before = now;
         }
