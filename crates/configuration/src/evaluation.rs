@@ -23,7 +23,7 @@ mod uses;
 mod values;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use cty::Value;
@@ -36,12 +36,11 @@ pub use ephemeral::EphemeralRequest;
 use expansion::Instances;
 pub use imports::{EvaluatedImport, ImportRequest};
 pub use inputs::{Input, values_of_file};
-use item::{Item, ModuleId};
+use item::{Item, ItemId, Items, ModuleId};
 use objects::Shape;
 pub use objects::{EvaluatedLifecycle, Object, ProviderConfig, ReadsAfter, Trigger};
 pub use provisioners::ProvisionerConfig;
-pub use uses::Dependency;
-use uses::Uses;
+pub use uses::{Dependency, Uses};
 
 use crate::address::{InstanceAddress, Key, Mode, ModulePath, ResourceAddress, ResourceName};
 use crate::diagnostics::Diagnostics;
@@ -138,40 +137,50 @@ pub struct Evaluation {
     modules: RefCell<Vec<Arc<ModuleInstance>>>,
     paths: RefCell<HashMap<ModulePath, ModuleId>>,
     children: RefCell<HashMap<CallInstance, ModuleId>>,
-    values: RefCell<HashMap<Item, Computed>>,
-    instances: RefCell<HashMap<Item, Arc<Instances>>>,
-    objects: RefCell<HashMap<Item, Arc<Object>>>,
+    items: RefCell<Items>,
+    values: RefCell<HashMap<ItemId, Computed>>,
+    instances: RefCell<HashMap<ItemId, Arc<Instances>>>,
+    objects: RefCell<HashMap<ItemId, Arc<Object>>>,
     providers: RefCell<BTreeMap<ProviderAddress, Arc<ProviderConfig>>>,
     compiled: RefCell<HashMap<Place, Option<Arc<Compiled>>>>,
     shapes: RefCell<HashMap<(NodeId, ResourceName), Option<Shape>>>,
-    given: RefCell<HashMap<InstanceAddress, Value>>,
+    /// The schemas of types, or why they are not known.
+    types: RefCell<HashMap<ResourceType, Result<Shape, String>>>,
+    /// For each module of the tree, the first one that was read from the same directory: what is kept for the blocks of one holds
+    /// for those of the other.
+    read: Vec<NodeId>,
+    /// The values of objects.
+    given: RefCell<HashMap<ItemId, Value>>,
     /// The values of linked variables. `None`: an error took it away.
     linked: RefCell<HashMap<Arc<str>, Option<Value>>>,
     /// The problems that belong to no item.
     diagnostics: RefCell<Diagnostics>,
     /// The problems that were found when an item was computed.
-    problems: RefCell<HashMap<Item, Diagnostics>>,
+    problems: RefCell<HashMap<ItemId, Diagnostics>>,
     /// What the item that is being computed has read and reported so far.
     computing: RefCell<Option<demand::Computing>>,
     /// Which items have read an item or an object.
-    readers: RefCell<HashMap<Stop, HashSet<Item>>>,
+    readers: RefCell<HashMap<Stop, BTreeSet<ItemId>>>,
     reported: RefCell<HashSet<(Range, String)>>,
     /// What is to be computed next.
-    ready: RefCell<Vec<Item>>,
+    ready: RefCell<Vec<ItemId>>,
     /// What waited for something that is computed now. It comes after what is ready, so that an item that needs many others
     /// is begun again when all of them are there, and not after each of them.
-    resumed: RefCell<Vec<Item>>,
+    resumed: RefCell<Vec<ItemId>>,
     /// What each item that was begun waits for, and what waits for that.
-    needs: RefCell<HashMap<Item, Stop>>,
-    parked: RefCell<HashMap<Stop, Vec<Item>>>,
+    needs: RefCell<HashMap<ItemId, Stop>>,
+    parked: RefCell<HashMap<Stop, Vec<ItemId>>>,
     /// What was parked since cycles were looked for.
-    unchecked: RefCell<Vec<Item>>,
+    unchecked: RefCell<Vec<ItemId>>,
     /// What was found since the last [`Evaluation::advance`].
     found: RefCell<Advance>,
     instance_count: RefCell<usize>,
     /// Whether functions have effects.
     acts: Cell<bool>,
 }
+
+/// A type of a provider.
+type ResourceType = (ProviderSource, Mode, Arc<str>);
 
 /// A module call in a module instance, with a key.
 type CallInstance = (ModuleId, Arc<str>, Option<Key>);
@@ -213,12 +222,12 @@ impl Computed {
 }
 
 /// Why something is not computed yet.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Stop {
     /// This comes first.
-    Item(Item),
+    Item(ItemId),
     /// The object has no value yet.
-    Object(InstanceAddress),
+    Object(ItemId),
 }
 
 /// What [`Evaluation::advance`] found.
@@ -251,6 +260,9 @@ impl Evaluation {
     /// Begins an evaluation. Problems with the inputs are among the diagnostics.
     pub fn new(tree: Arc<Tree>, world: Arc<dyn World + Send + Sync>, settings: Settings) -> Self {
         let module = tree.nodes[0].module.clone();
+        let mut first: HashMap<*const Module, NodeId> = HashMap::new();
+        let modules = tree.nodes.iter().map(|node| Arc::as_ptr(&node.module)).enumerate();
+        let read = modules.map(|(node, module)| *first.entry(module).or_insert(node)).collect();
         let evaluation = Self {
             tree,
             world,
@@ -258,12 +270,15 @@ impl Evaluation {
             modules: RefCell::default(),
             paths: RefCell::default(),
             children: RefCell::default(),
+            items: RefCell::default(),
             values: RefCell::default(),
             instances: RefCell::default(),
             objects: RefCell::default(),
             providers: RefCell::default(),
             compiled: RefCell::default(),
             shapes: RefCell::default(),
+            types: RefCell::default(),
+            read,
             given: RefCell::default(),
             linked: RefCell::default(),
             diagnostics: RefCell::default(),
@@ -305,22 +320,22 @@ impl Evaluation {
     /// Says what the value of an object is: the planned one, the read one, or an unknown one if nothing can be said yet.
     /// What is sensitive by the schema is marked here; marks of the configuration have to be in the value.
     pub fn give(&self, address: &InstanceAddress, value: &Value) {
-        let Some(item) = self.item_at(address) else { return };
-        let schema = self.objects.borrow().get(&item).and_then(|object| object.schema.clone());
+        let Some((module, object)) = self.object_at(address) else { return };
+        let schema = self.objects.borrow().get(&object).and_then(|object| object.schema.clone());
         let value = schema.map_or_else(|| value.clone(), |schema| schema.mark(value));
-        self.given.borrow_mut().insert(address.clone(), value);
-        if let Item::Object(module, name, key) = item {
-            self.ready.borrow_mut().push(Item::After(module, name, key));
-        }
-        self.wake(&Stop::Object(address.clone()));
+        self.given.borrow_mut().insert(object, value);
+        self.want([Item::After(module, address.resource.resource.clone(), address.key.clone())]);
+        self.wake(Stop::Object(object));
     }
 
     /// The objects that have to be given a value before anything else can be computed.
     pub fn awaited(&self) -> Vec<InstanceAddress> {
         let parked = self.parked.borrow();
-        let objects =
-            parked.keys().filter_map(|stop| if let Stop::Object(object) = stop { Some(object) } else { None });
-        let mut objects: Vec<InstanceAddress> = objects.cloned().collect();
+        let objects = parked.keys().filter_map(|stop| match stop {
+            Stop::Object(object) => self.address_of(*object),
+            Stop::Item(_) => None,
+        });
+        let mut objects: Vec<InstanceAddress> = objects.collect();
         objects.sort();
         objects
     }
@@ -335,7 +350,7 @@ impl Evaluation {
 
     /// The value of an output of the root module, once it is computed. `None` also if an error took it away.
     pub fn output(&self, name: &str) -> Option<Value> {
-        let item = Item::Output(0, name.into());
+        let item = self.id(Item::Output(0, name.into()));
         self.values.borrow().get(&item).filter(|computed| !computed.failed).map(|computed| computed.value.clone())
     }
 
@@ -348,7 +363,8 @@ impl Evaluation {
             if !self.module(module).module.calls.contains_key(&step.name) {
                 return Presence::Absent;
             }
-            match instances.get(&Item::Call(module, step.name.clone())).map(|found| found.presence(step.key.as_ref())) {
+            let call = self.id(Item::Call(module, step.name.clone()));
+            match instances.get(&call).map(|found| found.presence(step.key.as_ref())) {
                 Some(Presence::Desired) => {}
                 Some(other) => return other,
                 None => return Presence::Undecided,
@@ -362,13 +378,15 @@ impl Evaluation {
         if !self.module(module).module.resources.contains_key(name) {
             return Presence::Absent;
         }
-        let found = instances.get(&Item::Resource(module, name.clone()));
+        let found = instances.get(&self.id(Item::Resource(module, name.clone())));
         found.map_or(Presence::Undecided, |found| found.presence(address.key.as_ref()))
     }
 
-    fn item_at(&self, address: &InstanceAddress) -> Option<Item> {
+    /// The module of an object, and the item that is its configuration.
+    fn object_at(&self, address: &InstanceAddress) -> Option<(ModuleId, ItemId)> {
         let module = *self.paths.borrow().get(&address.resource.module)?;
-        Some(Item::Object(module, address.resource.resource.clone(), address.key.clone()))
+        let item = Item::Object(module, address.resource.resource.clone(), address.key.clone());
+        Some((module, self.id(item)))
     }
 
     /// A provider configuration that an object names. `Err` has the object whose value it needs first.
@@ -399,13 +417,12 @@ impl Evaluation {
             modules.push(Arc::new(instance));
         }
         drop(modules);
-        let mut ready = self.ready.borrow_mut();
-        ready.extend(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
-        ready.extend(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
-        ready.extend(module.locals.keys().map(|name| Item::Local(id, name.clone())));
-        ready.extend(module.resources.keys().map(|name| Item::Resource(id, name.clone())));
-        ready.extend(module.checks.keys().map(|name| Item::Check(id, name.clone())));
-        ready.extend(module.calls.keys().map(|name| Item::Call(id, name.clone())));
+        self.want(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
+        self.want(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
+        self.want(module.locals.keys().map(|name| Item::Local(id, name.clone())));
+        self.want(module.resources.keys().map(|name| Item::Resource(id, name.clone())));
+        self.want(module.checks.keys().map(|name| Item::Check(id, name.clone())));
+        self.want(module.calls.keys().map(|name| Item::Call(id, name.clone())));
         id
     }
 
@@ -449,12 +466,18 @@ impl Evaluation {
         self.reported.borrow_mut().insert(key)
     }
 
+    /// Has items computed next, the last of them first.
+    fn want(&self, wanted: impl IntoIterator<Item = Item>) {
+        let (mut items, mut ready) = (self.items.borrow_mut(), self.ready.borrow_mut());
+        ready.extend(wanted.into_iter().map(|item| items.id(item)));
+    }
+
     /// Computes what is ready, and what that needs, until everything is computed or waits for objects.
     fn run(&self) {
         loop {
             while let Some(item) = self.next() {
-                match self.compute(&item) {
-                    Ok(()) => self.finished(&item),
+                match self.compute(item) {
+                    Ok(()) => self.finished(item),
                     Err(stop) => self.park(item, stop),
                 }
             }
@@ -463,71 +486,72 @@ impl Evaluation {
         }
     }
 
-    fn next(&self) -> Option<Item> {
+    fn next(&self) -> Option<ItemId> {
         let (mut ready, mut resumed) = (self.ready.borrow_mut(), self.resumed.borrow_mut());
-        std::iter::from_fn(|| ready.pop().or_else(|| resumed.pop())).find(|item| !self.is_computed(item))
+        std::iter::from_fn(|| ready.pop().or_else(|| resumed.pop())).find(|item| !self.is_computed(*item))
     }
 
-    fn finished(&self, item: &Item) {
-        self.needs.borrow_mut().remove(item);
+    fn finished(&self, item: ItemId) {
+        self.needs.borrow_mut().remove(&item);
         self.continue_with(item);
-        self.wake(&Stop::Item(item.clone()));
+        self.wake(Stop::Item(item));
     }
 
-    fn wake(&self, reason: &Stop) {
-        let items = self.parked.borrow_mut().remove(reason);
+    fn wake(&self, reason: Stop) {
+        let items = self.parked.borrow_mut().remove(&reason);
         self.resumed.borrow_mut().extend(items.unwrap_or_default());
     }
 
     /// Keeps an item until what it needs is there, and has that computed.
-    fn park(&self, item: Item, stop: Stop) {
+    fn park(&self, item: ItemId, stop: Stop) {
         let mut needs = self.needs.borrow_mut();
-        if let Stop::Item(needed) = &stop {
-            self.unchecked.borrow_mut().push(item.clone());
-            if !needs.contains_key(needed) {
-                self.ready.borrow_mut().push(needed.clone());
+        if let Stop::Item(needed) = stop {
+            self.unchecked.borrow_mut().push(item);
+            if !needs.contains_key(&needed) {
+                self.ready.borrow_mut().push(needed);
             }
         }
-        needs.insert(item.clone(), stop.clone());
+        needs.insert(item, stop);
         self.parked.borrow_mut().entry(stop).or_default().push(item);
     }
 
     /// Items that wait for each other. Each waits for one thing at a time, so following that from what was parked since the
     /// last search finds every cycle.
-    fn find_cycle(&self) -> Option<Vec<Item>> {
+    fn find_cycle(&self) -> Option<Vec<ItemId>> {
         let needs = self.needs.borrow();
-        let mut seen: HashSet<Item> = HashSet::new();
+        let mut seen: HashSet<ItemId> = HashSet::new();
         while let Some(start) = self.unchecked.borrow_mut().pop() {
-            let mut way: Vec<Item> = Vec::new();
-            let mut at = &start;
-            while let Some(Stop::Item(next)) = needs.get(at) {
-                if !seen.insert(at.clone()) {
-                    if let Some(first) = way.iter().position(|item| item == at) {
+            let mut way: Vec<ItemId> = Vec::new();
+            let mut at = start;
+            while let Some(Stop::Item(next)) = needs.get(&at) {
+                if !seen.insert(at) {
+                    if let Some(first) = way.iter().position(|item| *item == at) {
                         return Some(way.split_off(first));
                     }
                     break;
                 }
-                way.push(at.clone());
-                at = next;
+                way.push(at);
+                at = *next;
             }
         }
         None
     }
 
     /// The object that an item waits for, directly or not.
-    fn awaited_by(&self, item: &Item) -> Option<InstanceAddress> {
+    fn awaited_by(&self, item: ItemId) -> Option<InstanceAddress> {
         let needs = self.needs.borrow();
-        let mut stop = needs.get(item)?;
+        let mut stop = needs.get(&item)?;
         loop {
             match stop {
-                Stop::Object(object) => return Some(object.clone()),
+                Stop::Object(object) => return self.address_of(*object),
                 Stop::Item(next) => stop = needs.get(next)?,
             }
         }
     }
 
     /// Reports a cycle, and takes the values of all that is in it away.
-    fn cycle(&self, items: &[Item]) {
+    fn cycle(&self, cycle: &[ItemId]) {
+        let items: Vec<Item> = cycle.iter().map(|id| self.item(*id)).collect();
         let first = (0..items.len()).min_by_key(|at| self.place(&items[*at])).unwrap_or_default();
         let mut names: Vec<String> =
             (0..=items.len()).map(|at| self.name(&items[(first + at) % items.len()])).collect();
@@ -538,8 +562,8 @@ impl Evaluation {
             _ => format!("These refer to each other: {}.", names.join(" → ")),
         };
         self.report(hcl::Diagnostic::new("Cycle", detail, range).hint("remove one of the references"));
-        items.iter().for_each(|item| self.fail(item));
-        items.iter().for_each(|item| self.finished(item));
+        cycle.iter().for_each(|item| self.fail(*item));
+        cycle.iter().for_each(|item| self.finished(*item));
     }
 
     /// The result of a computation, after what it needs.
@@ -547,11 +571,15 @@ impl Evaluation {
         loop {
             match compute() {
                 Ok(result) => return Ok(result),
-                Err(Stop::Object(object)) => return Err(object),
+                Err(Stop::Object(object)) => {
+                    if let Some(object) = self.address_of(object) {
+                        return Err(object);
+                    }
+                }
                 Err(Stop::Item(item)) => {
-                    self.ready.borrow_mut().push(item.clone());
+                    self.ready.borrow_mut().push(item);
                     self.run();
-                    if let Some(object) = self.awaited_by(&item) {
+                    if let Some(object) = self.awaited_by(item) {
                         return Err(object);
                     }
                 }
@@ -559,26 +587,27 @@ impl Evaluation {
         }
     }
 
-    fn is_computed(&self, item: &Item) -> bool {
-        match item {
-            Item::Call(..) | Item::Resource(..) => self.instances.borrow().contains_key(item),
-            Item::Object(..) => self.objects.borrow().contains_key(item),
-            _ => self.values.borrow().contains_key(item),
+    fn is_computed(&self, id: ItemId) -> bool {
+        match self.items.borrow().get(id) {
+            Item::Call(..) | Item::Resource(..) => self.instances.borrow().contains_key(&id),
+            Item::Object(..) => self.objects.borrow().contains_key(&id),
+            _ => self.values.borrow().contains_key(&id),
         }
     }
 
     /// Computes an item, if everything is there that it needs, and keeps what it has read and reported.
-    fn compute(&self, item: &Item) -> Result<(), Stop> {
-        self.computing.replace(Some(self.computing(item)));
-        let result = self.result_of(item);
+    fn compute(&self, id: ItemId) -> Result<(), Stop> {
+        let item = self.item(id);
+        self.computing.replace(Some(self.computing(&item)));
+        let result = self.result_of(id, &item);
         let computing = self.computing.take();
         if let (Ok(()), Some(computing)) = (&result, computing) {
-            self.keep(item, computing);
+            self.keep(id, computing);
         }
         result
     }
 
-    fn result_of(&self, item: &Item) -> Result<(), Stop> {
+    fn result_of(&self, id: ItemId, item: &Item) -> Result<(), Stop> {
         let computed = match item {
             Item::Assigned(module, name) => self.assigned(*module, name)?,
             Item::Variable(module, name) => self.variable(*module, name)?,
@@ -592,53 +621,53 @@ impl Evaluation {
             Item::Opened(module, name, key) => self.opened(*module, name, key.as_ref())?,
             Item::Call(module, name) => {
                 let instances = self.call_instances(*module, name)?;
-                self.instances.borrow_mut().insert(item.clone(), Arc::new(instances));
+                self.instances.borrow_mut().insert(id, Arc::new(instances));
                 return Ok(());
             }
             Item::Resource(module, name) => {
                 let instances = self.resource_instances(*module, name)?;
-                self.instances.borrow_mut().insert(item.clone(), Arc::new(instances));
+                self.instances.borrow_mut().insert(id, Arc::new(instances));
                 return Ok(());
             }
             Item::Object(module, name, key) => {
                 let object = self.object(*module, name, key.as_ref())?;
-                self.objects.borrow_mut().insert(item.clone(), Arc::new(object));
+                self.objects.borrow_mut().insert(id, Arc::new(object));
                 return Ok(());
             }
         };
-        self.values.borrow_mut().insert(item.clone(), computed);
+        self.values.borrow_mut().insert(id, computed);
         Ok(())
     }
 
     /// Makes an item one that an error took away.
-    fn fail(&self, item: &Item) {
-        match item {
+    fn fail(&self, id: ItemId) {
+        match self.item(id) {
             Item::Call(..) | Item::Resource(..) => {
-                self.instances.borrow_mut().insert(item.clone(), Arc::new(Instances::failed()));
+                self.instances.borrow_mut().insert(id, Arc::new(Instances::failed()));
             }
             Item::Object(module, name, key) => {
-                let object = self.failed_object(*module, name, key.as_ref());
-                self.objects.borrow_mut().insert(item.clone(), Arc::new(object));
+                let object = self.failed_object(module, &name, key.as_ref());
+                self.objects.borrow_mut().insert(id, Arc::new(object));
             }
             _ => {
-                self.values.borrow_mut().insert(item.clone(), Computed::failed(Uses::default()));
+                self.values.borrow_mut().insert(id, Computed::failed(Uses::default()));
             }
         }
     }
 
     fn value_of(&self, item: Item) -> Result<Computed, Stop> {
-        self.has_read(Stop::Item(item.clone()));
-        self.values.borrow().get(&item).cloned().ok_or(Stop::Item(item))
+        let id = self.has_read(item);
+        self.values.borrow().get(&id).cloned().ok_or(Stop::Item(id))
     }
 
     fn object_of(&self, item: Item) -> Result<Arc<Object>, Stop> {
-        self.has_read(Stop::Item(item.clone()));
-        self.objects.borrow().get(&item).cloned().ok_or(Stop::Item(item))
+        let id = self.has_read(item);
+        self.objects.borrow().get(&id).cloned().ok_or(Stop::Item(id))
     }
 
     fn instances_of(&self, item: Item) -> Result<Arc<Instances>, Stop> {
-        self.has_read(Stop::Item(item.clone()));
-        self.instances.borrow().get(&item).cloned().ok_or(Stop::Item(item))
+        let id = self.has_read(item);
+        self.instances.borrow().get(&id).cloned().ok_or(Stop::Item(id))
     }
 }
 

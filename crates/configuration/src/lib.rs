@@ -70,7 +70,7 @@
 //!     }
 //!     for object in advance.objects {
 //!         // A driver plans the object here. Its planned value is what others see of it.
-//!         let mut attributes = object.config.as_entries().unwrap().clone();
+//!         let mut attributes = object.config.as_entries().unwrap().to_tree();
 //!         attributes.insert("id".into(), Value::string("1"));
 //!         evaluation.give(&object.address, &Value::object(attributes));
 //!         planned.push(object.address.to_string());

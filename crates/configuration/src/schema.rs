@@ -46,6 +46,10 @@ pub struct NestedBlock {
     pub min: usize,
     /// The largest number of blocks, if there is one.
     pub max: Option<usize>,
+    /// The type of the value of one of them.
+    pub(crate) element: Type,
+    /// The type of the value of all of them.
+    pub(crate) ty: Type,
 }
 
 /// What blocks of a type or attributes with nested ones become.
@@ -89,7 +93,7 @@ impl Block {
     /// The type of the value of such a block.
     pub fn implied_type(&self) -> Type {
         let attributes = self.attributes.iter().map(|(name, own)| (name.clone(), own.ty.without_optional()));
-        let blocks = self.blocks.iter().map(|(name, own)| (name.clone(), own.implied_type()));
+        let blocks = self.blocks.iter().map(|(name, own)| (name.clone(), own.ty.clone()));
         Type::object(attributes.chain(blocks))
     }
 
@@ -238,23 +242,17 @@ impl Attribute {
 }
 
 impl NestedBlock {
-    /// The type of the value of all blocks of this type.
-    pub fn implied_type(&self) -> Type {
-        let element = self.block.implied_type();
-        match self.nesting {
-            Nesting::List | Nesting::Map if element.has_dynamic() => Type::Dynamic,
-            nesting => nesting.of(element),
-        }
-    }
-
     fn from_json(json: &serde_json::Value) -> Option<Self> {
         let max = number(json, "max_items");
-        Some(Self {
-            nesting: Nesting::parse(json.get("nesting_mode")?.as_str()?)?,
-            block: Block::from_json(json.get("block")?)?,
-            min: number(json, "min_items"),
-            max: (max > 0).then_some(max),
-        })
+        let nesting = Nesting::parse(json.get("nesting_mode")?.as_str()?)?;
+        let block = Block::from_json(json.get("block")?)?;
+        let element = block.implied_type();
+        let ty = match nesting {
+            Nesting::List | Nesting::Map if element.has_dynamic() => Type::Dynamic,
+            nesting => nesting.of(element.clone()),
+        };
+        let (min, max) = (number(json, "min_items"), (max > 0).then_some(max));
+        Some(Self { nesting, block, min, max, element, ty })
     }
 }
 

@@ -3,11 +3,8 @@
 //! A *safe* conversion succeeds for every value of the source type (a number to a string); an *unsafe* one may fail for
 //! some (a string to a number). Configuration converts unsafely; unification prefers what is safe.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use super::unification::unify_with;
-use super::{Data, Error, Marks, Number, ObjectType, Range, Step, Type, Value};
+use super::{Data, Entries, Error, Marks, Number, ObjectType, Range, Step, Type, Value};
 
 /// Converts the value to the type, if there is a conversion and it succeeds for this value.
 pub fn convert(value: &Value, wanted: &Type) -> Result<Value, Error> {
@@ -251,7 +248,7 @@ fn elements(value: &Value, to: &Type, is_unsafe: bool) -> Result<Vec<Value>, Err
     items.map(|(index, item)| within(Step::Index(index), part(item, to, is_unsafe))).collect()
 }
 
-fn entries(value: &Value, to: &Type, is_unsafe: bool) -> Result<BTreeMap<Arc<str>, Value>, Error> {
+fn entries(value: &Value, to: &Type, is_unsafe: bool) -> Result<Entries<Value>, Error> {
     let entries = value.as_entries().into_iter().flatten();
     entries
         .map(|(name, item)| Ok((name.clone(), within(Step::Name(name.clone()), part(item, to, is_unsafe))?)))
@@ -273,17 +270,17 @@ fn unified(items: Vec<Value>, is_unsafe: bool) -> Result<Vec<Value>, Error> {
     items.map(|(index, item)| within(Step::Index(index), part(item, &common.ty, is_unsafe))).collect()
 }
 
-fn unified_entries(entries: BTreeMap<Arc<str>, Value>, is_unsafe: bool) -> Result<BTreeMap<Arc<str>, Value>, Error> {
+fn unified_entries(entries: Entries<Value>, is_unsafe: bool) -> Result<Entries<Value>, Error> {
     let types: Vec<Type> = entries.values().map(|item| item.ty().clone()).collect();
     if types.windows(2).all(|pair| pair[0] == pair[1]) {
         return Ok(entries);
     }
     let common = unify_with(&types, is_unsafe).ok_or_else(no_common_type)?;
-    let entries = entries.into_iter();
+    let entries = entries.iter();
     entries
         .map(|(name, item)| {
-            let converted = within(Step::Name(name.clone()), part(&item, &common.ty, is_unsafe))?;
-            Ok((name, converted))
+            let converted = within(Step::Name(name.clone()), part(item, &common.ty, is_unsafe))?;
+            Ok((name.clone(), converted))
         })
         .collect()
 }
@@ -296,9 +293,10 @@ fn same_type(items: Vec<Value>, kind: &str) -> Result<Vec<Value>, Error> {
     }
 }
 
-fn map_of(entries: BTreeMap<Arc<str>, Value>, element: Type) -> Result<Value, Error> {
+fn map_of(entries: Entries<Value>, element: Type) -> Result<Value, Error> {
     if one_type(&mut entries.values()) {
-        Ok(Value::map(element_type(&mut entries.values(), element), entries))
+        let element = element_type(&mut entries.values(), element);
+        Ok(Value::of_entries(&Type::map(element), entries))
     } else {
         Err(Error::new("the elements of a map must have one type"))
     }

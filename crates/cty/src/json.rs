@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::reader::{Reader, Scalar};
-use super::{Data, Error, Number, Step, Type, Value, normalize};
+use super::{Data, Entries, Error, Number, Step, Type, Value, normalize};
 
 /// How to handle an attribute that the type does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +187,7 @@ fn read_as(reader: &mut Reader<'_>, ty: &Type, unsupported: UnsupportedAttribute
                     entries.insert(key.clone(), item.map_err(|error| error.inside(Step::Name(key)))?);
                     Ok(())
                 })?;
-                Ok(Value::of_entries(ty, entries))
+                Ok(Value::of_entries(ty, entries.into()))
             }
             Type::Object(object) => read_object(reader, ty, &object.attributes, unsupported),
             Type::Dynamic => read_dynamic(reader, unsupported),
@@ -227,7 +227,7 @@ fn read_items(reader: &mut Reader<'_>, ty: &Type, unsupported: UnsupportedAttrib
 fn read_object(
     reader: &mut Reader<'_>,
     ty: &Type,
-    attributes: &BTreeMap<Arc<str>, Type>,
+    attributes: &Entries<Type>,
     unsupported: UnsupportedAttributes,
 ) -> Result<Value, Error> {
     let nulls = attributes.iter().map(|(name, ty)| (name.clone(), Value::null(ty.clone())));
@@ -245,7 +245,7 @@ fn read_object(
             }
         }
     })?;
-    Ok(Value::of_entries(ty, entries))
+    Ok(Value::of_entries(ty, entries.into()))
 }
 
 /// Reads a value and its type, in any order.

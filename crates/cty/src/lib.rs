@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::match_same_arms, reason = "the arms are in the order in which the rules apply")]
 
+mod entries;
 mod ty;
 mod number;
 mod marks;
@@ -34,6 +35,7 @@ pub mod msgpack;
 mod strings;
 
 pub use conversion::{convert, is_convertible};
+pub use entries::Entries;
 pub use error::Error;
 pub use marks::{Mark, Marks};
 pub use number::Number;

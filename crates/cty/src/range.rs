@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Data, Number, Type, Value};
+use super::{Data, Entries, Number, Type, Value};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Range {
@@ -123,7 +123,7 @@ impl Range {
 fn of_length(ty: &Type, length: usize) -> Option<Value> {
     match (ty, length) {
         (Type::List(_) | Type::Set(_), 0) => Some(Value::raw(ty.clone(), Data::Items([].into()))),
-        (Type::Map(_), 0) => Some(Value::raw(ty.clone(), Data::Entries(Arc::default()))),
+        (Type::Map(_), 0) => Some(Value::raw(ty.clone(), Data::Entries(Entries::default()))),
         (Type::List(element), 1..=1_000_000) => {
             let unknown = Value::unknown((**element).clone());
             Some(Value::raw(ty.clone(), Data::Items(vec![unknown; length].into())))

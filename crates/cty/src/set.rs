@@ -79,7 +79,7 @@ impl Key {
             (Data::Items(items), _) => self.add_all(b'[', items.iter(), b']'),
             (Data::Entries(entries), Type::Map(_)) => {
                 self.text.push(b'{');
-                for (name, item) in entries.iter() {
+                for (name, item) in entries {
                     add_quoted(name, &mut self.text);
                     self.text.push(b':');
                     self.add(item);

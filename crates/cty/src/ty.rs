@@ -1,12 +1,12 @@
 //! Types.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::{Error, MAX_DEPTH, normalize};
+use super::{Entries, Error, MAX_DEPTH, normalize};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -24,7 +24,7 @@ pub enum Type {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectType {
-    pub attributes: BTreeMap<Arc<str>, Type>,
+    pub attributes: Entries<Type>,
     /// The attributes that a conversion may leave out. Only types that are asked for have them, never those of values.
     pub optional: BTreeSet<Arc<str>>,
     /// Kept with the type, so that asking does not walk it.
@@ -56,7 +56,7 @@ impl Type {
         attributes: impl IntoIterator<Item = (K, Self)>,
         optional: impl IntoIterator<Item = K>,
     ) -> Self {
-        let attributes: BTreeMap<Arc<str>, Self> = attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
+        let attributes: Entries<Self> = attributes.into_iter().collect();
         let optional = optional.into_iter().map(Into::into).collect();
         let has_dynamic = attributes.values().any(Self::has_dynamic);
         Self::Object(Arc::new(ObjectType { attributes, optional, has_dynamic }))

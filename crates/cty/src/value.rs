@@ -1,9 +1,8 @@
 //! Values.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Mark, Marks, Number, Range, Type, normalize, set};
+use super::{Entries, Mark, Marks, Number, Range, Type, normalize, set};
 
 /// A value with its type and marks. Cloning is cheap: everything large is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ pub enum Data {
     /// The elements of a list or tuple, or of a set in its order.
     Items(Arc<[Value]>),
     /// The elements of a map, or the attributes of an object.
-    Entries(Arc<BTreeMap<Arc<str>, Value>>),
+    Entries(Entries<Value>),
 }
 
 impl Value {
@@ -123,16 +122,15 @@ impl Value {
         Self::raw(Type::tuple(items.iter().map(|item| item.ty.clone())), Data::Items(items))
     }
 
-    pub fn map<K: AsRef<str>>(element: Type, entries: impl IntoIterator<Item = (K, Self)>) -> Self {
-        let entries = entries.into_iter().map(|(key, item)| (normalize(key.as_ref()), item)).collect();
+    pub fn map<K: Into<Arc<str>>>(element: Type, entries: impl IntoIterator<Item = (K, Self)>) -> Self {
+        let entries: Entries<Self> = entries.into_iter().map(|(key, item)| (normal(key.into()), item)).collect();
         Self::of_entries(&Type::map(element), entries)
     }
 
-    pub fn object<K: AsRef<str>>(attributes: impl IntoIterator<Item = (K, Self)>) -> Self {
-        let entries: BTreeMap<Arc<str>, Self> =
-            attributes.into_iter().map(|(name, item)| (normalize(name.as_ref()), item)).collect();
+    pub fn object<K: Into<Arc<str>>>(attributes: impl IntoIterator<Item = (K, Self)>) -> Self {
+        let entries: Entries<Self> = attributes.into_iter().map(|(name, item)| (normal(name.into()), item)).collect();
         let ty = Type::object(entries.iter().map(|(name, item)| (name.clone(), item.ty.clone())));
-        Self::raw(ty, Data::Entries(Arc::new(entries)))
+        Self::raw(ty, Data::Entries(entries))
     }
 
     /// A list, set or tuple of a declared type; a tuple where any type is declared. Where the declared type is dynamic,
@@ -157,10 +155,10 @@ impl Value {
     }
 
     /// A map or object of a declared type; an object where any type is declared. See [`Self::of_items`] for its type.
-    pub fn of_entries(ty: &Type, mut entries: BTreeMap<Arc<str>, Self>) -> Self {
+    pub fn of_entries(ty: &Type, mut entries: Entries<Self>) -> Self {
         if let Type::Map(declared) = ty {
-            let element = element_type(declared, entries.values_mut().collect());
-            return Self::raw(Type::Map(element), Data::Entries(Arc::new(entries)));
+            let element = element_type(declared, entries.iter_mut().map(|(_, entry)| entry).collect());
+            return Self::raw(Type::Map(element), Data::Entries(entries));
         }
         for (name, entry) in entries.iter_mut().filter(|(_, entry)| entry.ty == Type::Dynamic) {
             ty.entry(name).into_iter().for_each(|declared| entry.set_type(declared));
@@ -171,7 +169,7 @@ impl Value {
         } else {
             Type::object(entries.iter().map(|(name, entry)| (name.clone(), entry.ty.clone())))
         };
-        Self::raw(ty, Data::Entries(Arc::new(entries)))
+        Self::raw(ty, Data::Entries(entries))
     }
 
     /// Null and unknown values without a type take the one that is declared.
@@ -238,7 +236,7 @@ impl Value {
     }
 
     /// The elements of a known map, or the attributes of a known object.
-    pub fn as_entries(&self) -> Option<&BTreeMap<Arc<str>, Self>> {
+    pub fn as_entries(&self) -> Option<&Entries<Self>> {
         if let Data::Entries(entries) = &self.data { Some(entries) } else { None }
     }
 
@@ -351,9 +349,9 @@ impl Value {
     pub fn map_values(&self, change: &mut impl FnMut(Self) -> Self) -> Self {
         let data = match &self.data {
             Data::Items(items) => Data::Items(items.iter().map(|item| item.map_values(change)).collect()),
-            Data::Entries(entries) => Data::Entries(Arc::new(
-                entries.iter().map(|(name, item)| (name.clone(), item.map_values(change))).collect(),
-            )),
+            Data::Entries(entries) => {
+                Data::Entries(entries.iter().map(|(name, item)| (name.clone(), item.map_values(change))).collect())
+            }
             other => other.clone(),
         };
         let rebuilt = match (&self.ty, data) {
@@ -423,9 +421,9 @@ impl Value {
                 let items = items.iter().map(|item| item.with_unknown(replacement)).collect();
                 return Self::of_items(&self.ty, items).with_marks(&self.marks);
             }
-            Data::Entries(entries) => Data::Entries(Arc::new(
+            Data::Entries(entries) => Data::Entries(
                 entries.iter().map(|(name, item)| (name.clone(), item.with_unknown(replacement))).collect(),
-            )),
+            ),
             _ => return replacement(self.ty.clone()).with_marks(&self.marks),
         };
         Self::raw(self.ty.clone(), data).with_marks(&self.marks)
@@ -457,10 +455,13 @@ impl From<&str> for Value {
 }
 
 /// ASCII strings, the usual case, are shared.
+fn normal(text: Arc<str>) -> Arc<str> {
+    if text.is_ascii() { text } else { normalize(&text) }
+}
+
 impl From<&Arc<str>> for Value {
     fn from(text: &Arc<str>) -> Self {
-        let normal = if text.is_ascii() { text.clone() } else { normalize(text) };
-        Self::raw(Type::String, Data::String(normal))
+        Self::raw(Type::String, Data::String(normal(text.clone())))
     }
 }
 
@@ -498,7 +499,7 @@ mod tests {
         assert_eq!(same, Value::list(Type::String, ["a".into(), Value::null(Type::String)]));
         assert_eq!(*Value::of_items(&list, vec!["a".into(), 1.into()]).ty(), list);
         let object = Type::object([("any", Type::Dynamic), ("text", Type::String)]);
-        let entries = BTreeMap::from([("any".into(), true.into()), ("text".into(), Value::NULL)]);
+        let entries: Entries<Value> = [("any", true.into()), ("text", Value::NULL)].into_iter().collect();
         assert_eq!(
             Value::of_entries(&object, entries),
             Value::object([("any", true.into()), ("text", Value::null(Type::String))])

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hcl::{Call, Diagnostic, Expr, Range, Traversal};
 
-use crate::cty::{Error, Marks, Type, Value, convert, unify_unsafe};
+use crate::cty::{Entries, Error, Marks, Type, Value, convert, unify_unsafe};
 use crate::evaluate::{Environment, evaluate};
 use crate::{Budget, NoFiles, Scope};
 
@@ -234,7 +234,7 @@ impl Defaults {
         }
     }
 
-    fn entries(&self, value: &Value, entries: &BTreeMap<Arc<str>, Value>) -> Value {
+    fn entries(&self, value: &Value, entries: &Entries<Value>) -> Value {
         let mut filled: BTreeMap<Arc<str>, Value> = entries
             .iter()
             .map(|(name, item)| match self.attributes.get(name).or(self.element.as_deref()) {

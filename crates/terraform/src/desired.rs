@@ -1,5 +1,6 @@
 //! The Resources of a configuration.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use engine::load::{
     self, Condition, DeletionPolicy, Expansion, Family, Hook, Inputs, Instance, InstanceKeys, InstanceSelector, Lines,
     MovedFrom, ProgramResources, ProviderConfig, ReadsAfter, Reference, Repeat, Repetition, Template,
 };
-use model::{Address, IgnoredChange, Name, Path, Record, Segment, Source, Value};
+use model::{Address, IgnoredChange, Name, Path, Record, Segment, Source, Stem, Value};
 
 use crate::program::{Shared, Use};
 use crate::providers::config_name;
@@ -22,36 +23,34 @@ use crate::{address, moved, problem, provisioners, value};
 
 /// The blocks and calls that are known.
 pub struct Blocks {
-    resources: HashMap<ResourceAddress, KnownBlock>,
-    /// The keys of those whose instances are known.
-    keys: HashMap<ResourceAddress, HashSet<Option<Key>>>,
+    /// Each with what its instances share in their addresses.
+    resources: HashMap<ResourceAddress, (KnownBlock, Stem)>,
     calls: BTreeMap<(ModulePath, Arc<str>), KnownBlock>,
 }
 
 impl Blocks {
-    pub fn of(evaluation: &Evaluation) -> Self {
-        let (mut resources, mut keys, mut calls) = (HashMap::new(), HashMap::new(), BTreeMap::new());
+    /// `name` is that of the configuration.
+    pub fn of(name: &Name, evaluation: &Evaluation) -> Self {
+        let (mut resources, mut calls) = (HashMap::new(), BTreeMap::new());
         for block in evaluation.blocks() {
             match (&block.resource, &block.call) {
                 (Some(resource), _) => {
                     let address = ResourceAddress { module: block.module.clone(), resource: resource.clone() };
-                    if let BlockKeys::Known(known) = &block.keys {
-                        keys.insert(address.clone(), known.iter().cloned().collect());
-                    }
-                    resources.insert(address, block);
+                    let stem = address::stem(name, &address);
+                    resources.insert(address, (block, stem));
                 }
                 (None, Some(call)) => drop(calls.insert((block.module.clone(), call.clone()), block)),
                 (None, None) => {}
             }
         }
-        Self { resources, keys, calls }
+        Self { resources, calls }
     }
 
     /// The objects of dependencies, of which a whole block includes its instances.
-    pub fn uses(&self, dependencies: &BTreeSet<Dependency>) -> Vec<Use> {
+    pub fn uses(&self, dependencies: impl IntoIterator<Item = impl Borrow<Dependency>>) -> Vec<Use> {
         let mut uses = BTreeSet::new();
         for dependency in dependencies {
-            match dependency {
+            match dependency.borrow() {
                 Dependency::Resource(block, key) => uses.extend(self.use_of(block, key.as_ref())),
                 Dependency::Module { module, call, key } => {
                     let inside =
@@ -63,32 +62,37 @@ impl Blocks {
         }
         let whole: BTreeSet<ResourceAddress> = uses
             .iter()
-            .filter_map(|used| if let Use::Block(block) = used { Some(block.clone()) } else { None })
+            .filter_map(|used| if let Use::Block(block, _) = used { Some(block.clone()) } else { None })
             .collect();
-        uses.retain(|used| !matches!(used, Use::Instance(instance) if whole.contains(&instance.resource)));
+        uses.retain(|used| !matches!(used, Use::Instance(instance, _) if whole.contains(&instance.resource)));
         uses.into_iter().collect()
     }
 
     fn use_of(&self, block: &ResourceAddress, key: Option<&Key>) -> Option<Use> {
-        let known = self.resources.get(block)?;
-        match (self.keys.get(block), key) {
-            (_, None) if known.kind.has_keys() => Some(Use::Block(block.clone())),
-            (Some(keys), key) if !keys.contains(&key.cloned()) => None,
-            (None, Some(_)) => Some(Use::Block(block.clone())),
-            (_, key) => Some(Use::Instance(InstanceAddress { resource: block.clone(), key: key.cloned() })),
+        let (known, stem) = self.resources.get(block)?;
+        let is_whole = match (&known.keys, key) {
+            (_, None) if known.kind.has_keys() => true,
+            // They are sorted.
+            (BlockKeys::Known(keys), key) if keys.binary_search_by(|own| own.as_ref().cmp(&key)).is_err() => {
+                return None;
+            }
+            (BlockKeys::Known(_), _) | (_, None) => false,
+            (_, Some(_)) => true,
+        };
+        if is_whole {
+            return Some(Use::Block(block.clone(), stem.clone().family()));
         }
+        let own = stem.clone().instance(key.map(address::key).unwrap_or_default());
+        Some(Use::Instance(InstanceAddress { resource: block.clone(), key: key.cloned() }, own))
     }
 
     /// The module calls of dependencies whose instances depend on other objects.
-    fn groups(&self, name: &Name, dependencies: &BTreeSet<Dependency>) -> Vec<Address> {
-        let named = dependencies.iter().filter_map(|dependency| match dependency {
-            Dependency::Module { module, call, key } => Some((module, call, key.as_ref())),
-            Dependency::Resource(..) | Dependency::Variable(_) => None,
-        });
+    fn groups(&self, name: &Name, dependencies: impl IntoIterator<Item = impl Borrow<Dependency>>) -> Vec<Address> {
         let mut groups = Vec::new();
-        for (module, call, key) in named {
+        for dependency in dependencies {
+            let Dependency::Module { module, call, key } = dependency.borrow() else { continue };
             let calls = self.calls.iter().filter(|((path, name), known)| {
-                ((path == module && name == call) || is_inside(path, module, call, key)) && depends(known)
+                ((path == module && name == call) || is_inside(path, module, call, key.as_ref())) && depends(known)
             });
             groups.extend(calls.map(|((module, call), _)| address::call(name, module, call).single()));
         }
@@ -109,7 +113,7 @@ impl Blocks {
     }
 
     fn is_keyed(&self, block: &ResourceAddress) -> bool {
-        self.resources.get(block).is_some_and(|known| known.kind.has_keys())
+        self.resources.get(block).is_some_and(|(known, _)| known.kind.has_keys())
     }
 }
 
@@ -129,7 +133,7 @@ fn depends(block: &KnownBlock) -> bool {
 pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
     let state = shared.lock();
     let evaluation = &state.evaluation;
-    let blocks = Blocks::of(evaluation);
+    let blocks = Blocks::of(&shared.origin.name, evaluation);
     let written = shared.tree.nodes.iter().flat_map(|node| &node.module.resources);
     let checked = written.clone().filter(|(_, resource)| !resource.lifecycle.postconditions.is_empty());
     let provisioned = written.filter(|(_, resource)| !resource.provisioners.is_empty());
@@ -146,7 +150,7 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
             resources.families.push(Arc::new(builder.family(block, Repeated::Call(module.clone(), call.clone()))));
         }
     }
-    for (address, block) in &blocks.resources {
+    for (address, (block, stem)) in &blocks.resources {
         let mut imports = builder.imports.iter().filter(|import| import.is_into(address));
         if block.kind != KeyKind::Once || imports.clone().any(|import| import.is_open || !import.uses.is_empty()) {
             resources.families.push(Arc::new(builder.family(block, Repeated::Block(address.clone()))));
@@ -160,7 +164,8 @@ pub fn resources(shared: &Arc<Shared>) -> ProgramResources {
         for key in keys {
             let instance = InstanceAddress { resource: address.clone(), key: key.clone() };
             let Some(object) = evaluation.configured(&instance) else { continue };
-            resources.instances.push(Arc::new(builder.instance(&object, &moved)));
+            let own = stem.clone().instance(key.as_ref().map(address::key).unwrap_or_default());
+            resources.instances.push(Arc::new(builder.instance(&object, own, &moved)));
             used.insert(object.provider.clone());
         }
     }
@@ -202,7 +207,7 @@ pub fn provider_template(shared: &Arc<Shared>, provider: &ProviderAddress) -> Pr
     let state = shared.lock();
     let configured = state.evaluation.provider(provider).ok().flatten();
     let named = configured.map(|configured| configured.uses.clone()).unwrap_or_default();
-    let uses = Blocks::of(&state.evaluation).uses(&named).into();
+    let uses = Blocks::of(&shared.origin.name, &state.evaluation).uses(&named).into();
     ProviderBody { shared: Arc::clone(shared), provider: provider.clone(), uses, place: None }
 }
 
@@ -250,8 +255,8 @@ impl Builder<'_> {
             KeyKind::ForEach => (Some(Repeat::ForEach(template)), None),
         };
         let type_name = match &of {
-            Repeated::Block(address) => &*address.resource.kind,
-            Repeated::Call(..) => "",
+            Repeated::Block(address) => address.resource.kind.clone(),
+            Repeated::Call(..) => Arc::default(),
         };
         let repetition = Repetition { repeat, enabled, import: None, references: references.clone() };
         let shared = Instance {
@@ -261,7 +266,7 @@ impl Builder<'_> {
                 Repeated::Block(address) => self.moved(address, block),
                 Repeated::Call(..) => Arc::default(),
             },
-            ..self.plain(address.clone(), type_name, block.range)
+            ..self.plain(address.clone(), type_name, place.clone())
         };
         let expansion = match &block.keys {
             BlockKeys::Known(_) if is_open => Expansion::Pending,
@@ -285,7 +290,7 @@ impl Builder<'_> {
     }
 
     /// The provisioners of an object.
-    fn hooks(&self, object: &Object, uses: &Arc<[Use]>) -> Vec<Hook> {
+    fn hooks(&self, object: &Object, uses: &Arc<[Use]>, place: Option<&Source>) -> Vec<Hook> {
         let block = &object.address.resource;
         if !self.provisioned.contains(&block.resource) {
             return Vec::new();
@@ -298,33 +303,33 @@ impl Builder<'_> {
             shared: Arc::clone(self.shared),
             object: object.address.clone(),
             uses: uses.clone(),
-            place: self.place(object.range),
+            place: place.cloned(),
             is_removed: false,
         };
         provisioners::hooks(&of, &resource.provisioners)
     }
 
-    fn instance(&self, object: &Object, moved: &Arc<[MovedFrom]>) -> Instance {
+    fn instance(&self, object: &Object, own: Address, moved: &Arc<[MovedFrom]>) -> Instance {
         let imports = self.imports.iter().filter(|import| import.is_into(&object.address.resource));
         let imports = imports.flat_map(|import| &import.uses);
-        let named: BTreeSet<Dependency> =
-            object.uses.iter().chain(&object.depends_on).chain(imports).cloned().collect();
-        let uses: Arc<[Use]> = self.blocks.uses(&named).into();
-        let mut groups = self.blocks.groups(self.name(), &named);
+        let named: BTreeSet<&Dependency> = object.uses.iter().chain(object.depends_on.iter()).chain(imports).collect();
+        let uses: Arc<[Use]> = self.blocks.uses(named.iter().copied()).into();
+        let mut groups = self.blocks.groups(self.name(), named);
+        let place = self.place(object.range);
         groups.extend(self.blocks.groups_around(self.name(), &object.address.resource.module));
         let is_data = object.address.resource.resource.mode == Mode::Data;
         let lifecycle = &object.lifecycle;
         let (triggers, targets): (Vec<_>, Vec<_>) =
             lifecycle.replace_triggered_by.iter().map(|trigger| self.trigger(trigger)).unzip();
         let conditions = self.checked.contains(&object.address.resource.resource).then(|| Condition {
-            condition: template(Postconditions(self.body(object, &uses))),
+            condition: template(Postconditions(self.body(object, &uses, place.as_ref()))),
             message: Template::literal(Value::from("the postcondition is not met")),
             at: Path::of(&["postcondition"]),
         });
-        let kind = &object.address.resource.resource.kind;
+        let kind = object.address.resource.resource.kind.clone();
         Instance {
             provider_config: self.shared.provider_config(&object.provider),
-            config: template(self.body(object, &uses)),
+            config: template(self.body(object, &uses, place.as_ref())),
             references: self.references(&uses, groups, &targets).into(),
             reads_after: is_data.then(|| self.reads_after(object)),
             create_before_destroy: lifecycle.create_before_destroy,
@@ -335,32 +340,29 @@ impl Builder<'_> {
             postconditions: conditions.into_iter().collect(),
             triggers: triggers.into(),
             moved_from: Arc::clone(moved),
-            hooks: self.hooks(object, &uses).into(),
+            hooks: self.hooks(object, &uses, place.as_ref()).into(),
             import: self.import(&object.address),
             deletion_policy: if lifecycle.forget { DeletionPolicy::Orphan } else { self.module.deletion_policy },
-            ..self.plain(address::address(self.name(), &object.address), kind, object.range)
+            ..self.plain(own, kind, place)
         }
     }
 
     fn reads_after(&self, object: &Object) -> Arc<[ReadsAfter]> {
         let mut reads = Vec::new();
         for after in &object.reads_after {
-            let uses = self.blocks.uses(&[after.dependency.clone()].into());
-            reads.extend(
-                uses.into_iter()
-                    .flat_map(|used| used.addresses(self.name(), &self.shared.links))
-                    .map(|target| ReadsAfter { target, transitive: after.transitive }),
-            );
+            let uses = self.blocks.uses([&after.dependency]);
+            let targets = uses.iter().flat_map(|used| used.addresses(&self.shared.links));
+            reads.extend(targets.map(|target| ReadsAfter { target, transitive: after.transitive }));
         }
         reads.into()
     }
 
-    fn body(&self, object: &Object, uses: &Arc<[Use]>) -> Body {
+    fn body(&self, object: &Object, uses: &Arc<[Use]>, place: Option<&Source>) -> Body {
         Body {
             shared: Arc::clone(self.shared),
             instance: object.address.clone(),
             uses: Arc::clone(uses),
-            place: self.place(object.range),
+            place: place.cloned(),
         }
     }
 
@@ -391,8 +393,8 @@ impl Builder<'_> {
         }
     }
 
-    fn plain(&self, address: Address, type_name: &str, range: hcl::Range) -> Instance {
-        Instance { source: self.place(range), ..Instance::of_module(&self.module, address, type_name) }
+    fn plain(&self, address: Address, type_name: Arc<str>, place: Option<Source>) -> Instance {
+        Instance { source: place, ..Instance::of_module(&self.module, address, type_name) }
     }
 
     fn place(&self, range: hcl::Range) -> Option<Source> {
@@ -406,7 +408,7 @@ impl Builder<'_> {
             match used {
                 Use::Variable(variable) => references.extend(self.shared.links.references(variable).cloned()),
                 _ => {
-                    let targets = used.addresses(self.name(), &self.shared.links);
+                    let targets = used.addresses(&self.shared.links);
                     references.extend(targets.into_iter().map(|target| reference(target, Path::default())));
                 }
             }

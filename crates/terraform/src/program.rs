@@ -101,29 +101,28 @@ pub struct State {
 }
 
 /// A value that the engine has.
-enum Seen {
-    Instance(InstanceAddress, Address, Value),
+enum Seen<'a> {
+    Instance(&'a InstanceAddress, &'a Address, Value),
     /// All instances of a block.
-    Block(ResourceAddress, Stem, Value),
-    Variable(Arc<str>, Result<Value, Diagnostics>),
+    Block(&'a ResourceAddress, &'a Stem, Value),
+    Variable(&'a Arc<str>, Result<Value, Diagnostics>),
 }
 
-/// Objects whose values an expression needs.
+/// Objects whose values an expression needs, with the engine's address of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
-    Instance(InstanceAddress),
-    /// All instances of a block with keys.
-    Block(ResourceAddress),
+    Instance(InstanceAddress, Address),
+    /// All instances of a block with keys: its family.
+    Block(ResourceAddress, Address),
     /// What a variable of the Module refers to.
     Variable(Arc<str>),
 }
 
 impl Use {
-    /// The object, the family of the block, or what the variable refers to. `name` is that of the configuration.
-    pub fn addresses(&self, name: &Name, links: &Links) -> Vec<Address> {
+    /// The object, the family of the block, or what the variable refers to.
+    pub fn addresses(&self, links: &Links) -> Vec<Address> {
         match self {
-            Self::Instance(instance) => vec![address::address(name, instance)],
-            Self::Block(block) => vec![address::stem(name, block).family()],
+            Self::Instance(_, address) | Self::Block(_, address) => vec![address.clone()],
             Self::Variable(variable) => links.references(variable).map(|reference| reference.target.clone()).collect(),
         }
     }
@@ -305,8 +304,8 @@ impl Program for Terraform {
         let state = self.0.lock();
         let Some((name, _)) = self.0.tree.root().outputs.get_key_value(name) else { return Vec::new() };
         let uses = state.evaluation.output_now(name).map(|answer| answer.uses).unwrap_or_default();
-        let used = Blocks::of(&state.evaluation).uses(&uses);
-        used.iter().flat_map(|used| used.addresses(&self.0.origin.name, &self.0.links)).collect()
+        let used = Blocks::of(&self.0.origin.name, &state.evaluation).uses(&uses);
+        used.iter().flat_map(|used| used.addresses(&self.0.links)).collect()
     }
 
     fn revision(&self) -> Option<Revision> {
@@ -352,24 +351,18 @@ impl Shared {
     }
 
     /// The values of a scope. Nothing is locked meanwhile: they may be outputs of another Module, whose variables read this one.
-    fn fetch(&self, uses: &[Use], scope: &dyn Scope) -> Vec<Seen> {
-        let name = &self.origin.name;
+    fn fetch<'a>(&self, uses: &'a [Use], scope: &dyn Scope) -> Vec<Seen<'a>> {
         let seen = uses.iter().filter_map(|used| match used {
-            Use::Instance(instance) => {
-                let own = address::address(name, instance);
-                let value = scope.object(&own)?;
-                Some(Seen::Instance(instance.clone(), own, value))
-            }
-            Use::Block(resource) => {
-                let stem = address::stem(name, resource);
+            Use::Instance(instance, own) => Some(Seen::Instance(instance, own, scope.object(own)?)),
+            Use::Block(resource, Address { stem, .. }) => {
                 let whole = scope.object(&stem.clone().single()).unwrap_or(Value::Unknown);
-                Some(Seen::Block(resource.clone(), stem, whole))
+                Some(Seen::Block(resource, stem, whole))
             }
             Use::Variable(variable) => {
                 let link = self.links.0.get(variable)?;
                 let module = self.lock().module();
                 let value = link.value.evaluate(&InstanceScope { instance: &module, others: scope });
-                Some(Seen::Variable(variable.clone(), value))
+                Some(Seen::Variable(variable, value))
             }
         });
         seen.collect()
@@ -384,7 +377,7 @@ impl Shared {
             if now == before {
                 return state;
             }
-            let used = Blocks::of(&state.evaluation).uses(&now);
+            let used = Blocks::of(&self.origin.name, &state.evaluation).uses(&now);
             drop(state);
             state = self.observe(&used, scope);
             before = now;
@@ -403,16 +396,16 @@ impl State {
         self.module.clone()
     }
 
-    fn take(&mut self, seen: Seen) {
+    fn take(&mut self, seen: Seen<'_>) {
         match seen {
-            Seen::Instance(instance, own, value) => self.see(&instance, own, value),
+            Seen::Instance(instance, own, value) => self.see(instance, own, value),
             Seen::Block(resource, stem, whole) => {
-                if !self.whole.get(&stem).is_some_and(|seen| seen.is_same(&whole)) {
-                    self.see_all(&resource, &stem, &whole);
-                    self.whole.insert(stem, whole);
+                if !self.whole.get(stem).is_some_and(|seen| seen.is_same(&whole)) {
+                    self.see_all(resource, stem, &whole);
+                    self.whole.insert(stem.clone(), whole);
                 }
             }
-            Seen::Variable(variable, value) => self.assign(&variable, value),
+            Seen::Variable(variable, value) => self.assign(variable, value),
         }
     }
 
@@ -438,26 +431,26 @@ impl State {
         match whole {
             Value::List(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.see_instance(resource, Key::Int(index as u64), item);
+                    self.see_instance(resource, stem, Key::Int(index as u64), item);
                 }
             }
             Value::Map(entries) => {
                 for (key, item) in entries.iter() {
-                    self.see_instance(resource, Key::Text(key.clone()), item);
+                    self.see_instance(resource, stem, Key::Text(key.clone()), item);
                 }
             }
             _ => {
                 let known: Vec<Address> = self.seen.keys().filter(|known| known.stem == *stem).cloned().collect();
                 for own in known {
                     let key = address::instance_key(&own.key);
-                    self.see(&InstanceAddress { resource: resource.clone(), key }, own, Value::Unknown);
+                    self.see(&InstanceAddress { resource: resource.clone(), key }, &own, Value::Unknown);
                 }
             }
         }
     }
 
-    pub fn see(&mut self, instance: &InstanceAddress, own: Address, value: Value) {
-        if self.seen.get(&own) == Some(&value) {
+    pub fn see(&mut self, instance: &InstanceAddress, own: &Address, value: Value) {
+        if self.seen.get(own) == Some(&value) {
             return;
         }
         let Some(ty) = self.evaluation.type_of(instance) else { return };
@@ -467,13 +460,13 @@ impl State {
         }
         self.evaluation.set(instance, Some(&known));
         self.whole.remove(&own.stem);
-        self.seen.insert(own, value);
+        self.seen.insert(own.clone(), value);
     }
 
-    fn see_instance(&mut self, resource: &ResourceAddress, key: Key, value: &Value) {
+    fn see_instance(&mut self, resource: &ResourceAddress, stem: &Stem, key: Key, value: &Value) {
+        let own = stem.clone().instance(address::key(&key));
         let instance = InstanceAddress { resource: resource.clone(), key: Some(key) };
-        let address = address::address(&self.name, &instance);
-        self.see(&instance, address, value.clone());
+        self.see(&instance, &own, value.clone());
     }
 
     /// An object of `terraform_data` as upstream has it: with the types of its configuration, as far as it has these values,

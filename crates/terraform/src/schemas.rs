@@ -1,6 +1,6 @@
 //! What providers understand, and what of it is built in.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use configuration::schema::Block;
 use configuration::{EphemeralRequest, Mode, ProviderSource};
@@ -127,17 +127,20 @@ fn secrets(arguments: &[Value]) -> Secrets {
 pub const BUILT_IN: (Mode, &str) = (Mode::Managed, "terraform_data");
 
 fn built_in(mode: Mode, kind: &str) -> Result<Arc<Block>, String> {
+    static SCHEMA: LazyLock<Arc<Block>> = LazyLock::new(|| {
+        let json = serde_json::json!({ "attributes": {
+            "id": { "type": "string", "computed": true },
+            "input": { "type": "dynamic", "optional": true },
+            "output": { "type": "dynamic", "computed": true },
+            "triggers_replace": { "type": "dynamic", "optional": true },
+        } });
+        Arc::new(Block::from_json(&json).unwrap_or_default())
+    });
     if (mode, kind) != BUILT_IN {
         return Err(format!(
             "Purlin has no {} \"{kind}\" of its own, only the resource \"terraform_data\".",
             mode.block()
         ));
     }
-    let json = serde_json::json!({ "attributes": {
-        "id": { "type": "string", "computed": true },
-        "input": { "type": "dynamic", "optional": true },
-        "output": { "type": "dynamic", "computed": true },
-        "triggers_replace": { "type": "dynamic", "optional": true },
-    } });
-    Block::from_json(&json).map(Arc::new).ok_or_else(|| "its schema is not valid".to_owned())
+    Ok(SCHEMA.clone())
 }

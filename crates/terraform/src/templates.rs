@@ -129,7 +129,7 @@ impl Foreign for Postconditions {
         let object = scope.variable(Variable::Itself).unwrap_or(Value::Unknown);
         let mut state = body.shared.observe(&body.uses, scope);
         let is_known = !object.has_unknown();
-        state.see(&body.instance, body.own(), object);
+        state.see(&body.instance, &body.own(), object);
         let problems = state.evaluation.postconditions_of(&body.instance);
         if problems.errors.is_empty() {
             return Ok(if is_known { Value::Bool(true) } else { Value::Unknown });

@@ -15,7 +15,7 @@ mod wire;
 mod write_only;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use cty::{Type, Value};
 
@@ -246,12 +246,12 @@ impl NestedBlock {
             Nesting::Single => Value::null(self.block.ty.clone()),
             Nesting::Group => self.block.empty(),
             Nesting::List | Nesting::Set => Value::of_items(&self.ty(), Vec::new()),
-            Nesting::Map => Value::of_entries(&self.ty(), BTreeMap::new()),
+            Nesting::Map => Value::of_entries(&self.ty(), Entries::default()),
         }
     }
 }
 
-type Entries = BTreeMap<Arc<str>, Value>;
+type Entries = cty::Entries<Value>;
 
 /// The elements of a list, a set, or the tuple that replaces a list of blocks with dynamic parts. Empty for any other
 /// value.
@@ -261,7 +261,7 @@ fn items(value: &Value) -> &[Value] {
 
 /// The entries of a map, or of the object that replaces a map of blocks with dynamic parts. Empty for any other value.
 fn entries(value: &Value) -> &Entries {
-    static NONE: Entries = Entries::new();
+    static NONE: LazyLock<Entries> = LazyLock::new(Entries::default);
     value.as_entries().unwrap_or(&NONE)
 }
 

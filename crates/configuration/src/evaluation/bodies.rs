@@ -217,7 +217,7 @@ impl Scope<'_> {
         range: Range,
         outcome: &mut Outcome,
     ) -> Result<Value, Stop> {
-        let ty = nested.implied_type();
+        let ty = nested.ty.clone();
         let Some(mut parts) = parts else { return Ok(Value::unknown(ty)) };
         let wrong = match parts.len() {
             few if few < nested.min => {
@@ -233,7 +233,7 @@ impl Scope<'_> {
             outcome.failed = true;
             return Ok(Value::unknown(ty));
         }
-        let element = nested.block.implied_type();
+        let element = nested.element.clone();
         Ok(match nested.nesting {
             Nesting::Single => parts.pop().map_or_else(|| Value::null(ty), |(_, part)| part),
             Nesting::Group => match parts.pop() {

@@ -9,7 +9,7 @@ use super::item::{Item, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::Uses;
 use super::{Computed, Evaluation, Stop};
-use crate::address::{InstanceAddress, Key, ResourceAddress, ResourceName};
+use crate::address::{Key, ResourceName};
 use crate::module::Rule;
 
 /// What a condition that is not met says.
@@ -46,8 +46,7 @@ impl Evaluation {
         name: &ResourceName,
         key: Option<&Key>,
     ) -> Result<Computed, Stop> {
-        let resource = ResourceAddress { module: self.module(module).path.clone(), resource: name.clone() };
-        let value = self.object_value(module, &InstanceAddress { resource, key: key.cloned() })?;
+        let value = self.object_value(module, name, key)?;
         let mut outcome = Outcome::default();
         let holds = self.postconditions_hold(module, name, key, value.value, &mut outcome)?;
         Ok(Computed { value: Value::bool(holds), uses: outcome.uses, failed: !holds })

@@ -3,7 +3,7 @@
 //! Each item keeps what it has read. When the value of an object changes, what was computed from it is forgotten, and computed
 //! again when it is asked for. So one evaluation serves all plans and steps, and only what a change concerns is computed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use cty::{Type, Value};
@@ -11,7 +11,7 @@ use hcl::Range;
 use language::Effects;
 
 use super::expansion::{Instances, Keys};
-use super::item::{Item, ModuleId};
+use super::item::{Item, ItemId, ModuleId};
 use super::scope::Scope;
 use super::uses::Dependency;
 use super::{Computed, Evaluation, Object, Presence, Stop};
@@ -35,7 +35,7 @@ pub struct Answer {
 /// What the computation of an item has read and reported.
 #[derive(Default)]
 pub struct Computing {
-    pub reads: HashSet<Stop>,
+    pub reads: Vec<Stop>,
     pub problems: Diagnostics,
 }
 
@@ -127,20 +127,22 @@ impl Evaluation {
 
     /// Sets the value of an object, or takes it back. What was computed from another value is forgotten.
     pub fn set(&self, address: &InstanceAddress, value: Option<&Value>) {
-        let Some(Item::Object(module, name, _)) = self.item_at(address) else { return };
-        if !self.module(module).module.resources.contains_key(&name) {
+        let Some((module, object)) = self.object_at(address) else { return };
+        let name = &address.resource.resource;
+        let instance = self.module(module);
+        if !instance.module.resources.contains_key(name) {
             return;
         }
-        let shape = self.shape(self.module(module).node, &name);
+        let shape = self.shape(instance.node, name);
         let value = value.map(|value| shape.map_or_else(|| value.clone(), |shape| shape.block.mark(value)));
-        if self.given.borrow().get(address) == value.as_ref() {
+        if self.given.borrow().get(&object) == value.as_ref() {
             return;
         }
         match value {
-            Some(value) => drop(self.given.borrow_mut().insert(address.clone(), value)),
-            None => drop(self.given.borrow_mut().remove(address)),
+            Some(value) => drop(self.given.borrow_mut().insert(object, value)),
+            None => drop(self.given.borrow_mut().remove(&object)),
         }
-        self.forget(Stop::Object(address.clone()));
+        self.forget(Stop::Object(object));
     }
 
     /// Begins another plan, which may cost as much as the first one.
@@ -151,8 +153,7 @@ impl Evaluation {
     /// An output of the root module, with the values that are set. `None`: it has no such output.
     pub fn output_now(&self, name: &Arc<str>) -> Option<Answer> {
         self.tree.root().outputs.get(name)?;
-        let item = Item::Output(0, name.clone());
-        self.demand(&item);
+        let item = self.demand(Item::Output(0, name.clone()));
         let computed = self.values.borrow().get(&item).cloned()?;
         let problems = self.problems.borrow().get(&item).cloned().unwrap_or_default();
         Some(Answer { value: (!computed.failed).then_some(computed.value), uses: computed.uses.to_set(), problems })
@@ -164,8 +165,8 @@ impl Evaluation {
             return;
         }
         self.linked.borrow_mut().insert(name.clone(), value);
-        let item = Item::Assigned(0, name.clone());
-        self.remove(&item);
+        let item = self.id(Item::Assigned(0, name.clone()));
+        self.remove(item);
         self.forget(Stop::Item(item));
     }
 
@@ -178,7 +179,7 @@ impl Evaluation {
         let values = unknown_items(&self.values.borrow(), |computed| &computed.value);
         let objects = unknown_items(&self.objects.borrow(), |object| &object.config);
         for item in values.into_iter().chain(objects) {
-            self.remove(&item);
+            self.remove(item);
             self.forget(Stop::Item(item));
         }
     }
@@ -194,13 +195,11 @@ impl Evaluation {
         let module = self.reach(&address.resource.module)?;
         let name = &address.resource.resource;
         self.module(module).module.resources.get(name)?;
-        let resource = Item::Resource(module, name.clone());
-        self.demand(&resource);
+        let resource = self.demand(Item::Resource(module, name.clone()));
         if !self.instances.borrow().get(&resource)?.has(address.key.as_ref()) {
             return None;
         }
-        let item = Item::Object(module, name.clone(), address.key.clone());
-        self.demand(&item);
+        let item = self.demand(Item::Object(module, name.clone(), address.key.clone()));
         self.objects.borrow().get(&item).cloned()
     }
 
@@ -208,22 +207,21 @@ impl Evaluation {
     fn reach(&self, path: &ModulePath) -> Option<ModuleId> {
         path.0.iter().try_fold(0, |module, step| {
             self.module(module).module.calls.get(&step.name)?;
-            self.demand(&Item::Call(module, step.name.clone()));
+            self.demand(Item::Call(module, step.name.clone()));
             self.children.borrow().get(&(module, step.name.clone(), step.key.clone())).copied()
         })
     }
 
     /// The problems of an object itself, and not of what it uses.
     pub fn problems_of(&self, address: &InstanceAddress) -> Diagnostics {
-        let item = self.item_at(address);
-        item.and_then(|item| self.problems.borrow().get(&item).cloned()).unwrap_or_default()
+        let item = self.object_at(address);
+        item.and_then(|(_, item)| self.problems.borrow().get(&item).cloned()).unwrap_or_default()
     }
 
     /// The problems of the postconditions of an object, with the values that are set.
     pub fn postconditions_of(&self, address: &InstanceAddress) -> Diagnostics {
-        let Some(Item::Object(module, name, key)) = self.item_at(address) else { return Diagnostics::default() };
-        let item = Item::After(module, name, key);
-        self.demand(&item);
+        let Some((module, _)) = self.object_at(address) else { return Diagnostics::default() };
+        let item = self.demand(Item::After(module, address.resource.resource.clone(), address.key.clone()));
         self.problems.borrow().get(&item).cloned().unwrap_or_default()
     }
 
@@ -231,8 +229,7 @@ impl Evaluation {
     pub fn keys_of(&self, block: &ResourceAddress) -> Option<BlockKeys> {
         let module = self.reach(&block.module)?;
         self.module(module).module.resources.get(&block.resource)?;
-        let item = Item::Resource(module, block.resource.clone());
-        self.demand(&item);
+        let item = self.demand(Item::Resource(module, block.resource.clone()));
         self.instances.borrow().get(&item).map(|instances| instances.block_keys())
     }
 
@@ -240,8 +237,7 @@ impl Evaluation {
     pub fn keys_of_call(&self, module: &ModulePath, call: &Arc<str>) -> Option<BlockKeys> {
         let module = self.reach(module)?;
         self.module(module).module.calls.get(call)?;
-        let item = Item::Call(module, call.clone());
-        self.demand(&item);
+        let item = self.demand(Item::Call(module, call.clone()));
         self.instances.borrow().get(&item).map(|instances| instances.block_keys())
     }
 
@@ -250,7 +246,7 @@ impl Evaluation {
         if let Some(module) = self.reach(&address.resource.module) {
             let name = &address.resource.resource;
             if self.module(module).module.resources.contains_key(name) {
-                self.demand(&Item::Resource(module, name.clone()));
+                self.demand(Item::Resource(module, name.clone()));
             }
         }
         self.presence(address)
@@ -266,9 +262,11 @@ impl Evaluation {
                 Ok(Computed { value, uses, failed }) => {
                     return Answer { value: (!failed).then_some(value), uses: uses.to_set(), problems };
                 }
-                Err(Stop::Item(item)) => self.demand(&item),
+                Err(Stop::Item(item)) => self.complete_item(item),
                 Err(Stop::Object(object)) => {
-                    let uses = [Dependency::Resource(object.resource, object.key)].into();
+                    let object = self.address_of(object);
+                    let uses = object.map(|object| Dependency::Resource(object.resource, object.key));
+                    let uses = uses.into_iter().collect();
                     return Answer { value: None, uses, problems };
                 }
             }
@@ -277,10 +275,11 @@ impl Evaluation {
 
     /// The type of the values of an object. `None` if its schema is not known.
     pub fn type_of(&self, address: &InstanceAddress) -> Option<Type> {
-        let Item::Object(module, name, _) = self.item_at(address)? else { return None };
-        let node = self.module(module).node;
-        self.module(module).module.resources.get(&name)?;
-        Some(self.shape(node, &name)?.ty)
+        let module = *self.paths.borrow().get(&address.resource.module)?;
+        let instance = self.module(module);
+        let name = &address.resource.resource;
+        instance.module.resources.get(name)?;
+        Some(self.shape(instance.node, name)?.ty)
     }
 
     /// The place of the block of a provider configuration, if it has one.
@@ -296,7 +295,7 @@ impl Evaluation {
             let instance = self.module(id);
             for local in instance.module.providers.keys() {
                 let source = instance.module.provider_source(&local.name);
-                self.demand(&Item::Provider(id, source.clone(), local.clone()));
+                self.demand(Item::Provider(id, source.clone(), local.clone()));
                 let known = self.providers.borrow();
                 let own = known.keys().filter(|address| {
                     (&address.module, &address.source, &address.local) == (&instance.path, &source, local)
@@ -329,8 +328,7 @@ impl Evaluation {
 
     /// The module instances of a call.
     fn called(&self, caller: ModuleId, name: &Arc<str>) -> Vec<ModuleId> {
-        let item = Item::Call(caller, name.clone());
-        self.demand(&item);
+        let item = self.demand(Item::Call(caller, name.clone()));
         let (instances, children) = (self.instances.borrow(), self.children.borrow());
         let known = instances.get(&item).map(|instances| instances.known()).unwrap_or_default();
         known.iter().filter_map(|each| children.get(&(caller, name.clone(), each.key.clone())).copied()).collect()
@@ -340,19 +338,19 @@ impl Evaluation {
         let instance = self.module(id);
         let objects = instance.module.resources.iter().filter(|(name, _)| name.mode != Mode::Ephemeral);
         for (name, resource) in objects {
-            let known = self.block(id, &Item::Resource(id, name.clone()), &resource.repetition, resource.range);
+            let known = self.block(id, Item::Resource(id, name.clone()), &resource.repetition, resource.range);
             all.extend(known.map(|known| KnownBlock { resource: Some(name.clone()), ..known }));
         }
         for (name, call) in &instance.module.calls {
-            let known = self.block(id, &Item::Call(id, name.clone()), &call.repetition, call.range);
+            let known = self.block(id, Item::Call(id, name.clone()), &call.repetition, call.range);
             all.extend(known.map(|known| KnownBlock { call: Some(name.clone()), ..known }));
         }
     }
 
     /// A block of a module, whose name the caller adds.
-    fn block(&self, id: ModuleId, item: &Item, repetition: &Repetition, range: Range) -> Option<KnownBlock> {
-        self.demand(item);
-        let instances = self.instances.borrow().get(item).cloned()?;
+    fn block(&self, id: ModuleId, item: Item, repetition: &Repetition, range: Range) -> Option<KnownBlock> {
+        let item = self.demand(item);
+        let instances = self.instances.borrow().get(&item).cloned()?;
         Some(KnownBlock {
             module: self.module(id).path.clone(),
             resource: None,
@@ -375,10 +373,11 @@ impl Evaluation {
             let module = self.module(id).module.clone();
             let outputs = module.outputs.keys().map(|name| Item::Output(id, name.clone()));
             let checks = module.checks.keys().map(|name| Item::Check(id, name.clone()));
-            let computed = outputs.chain(checks).filter_map(|item| values.get(&item));
+            let computed = outputs.chain(checks).filter_map(|item| values.get(&self.id(item)));
             computed.for_each(|computed| all.extend(computed.uses.iter().cloned()));
         }
-        let opened = values.iter().filter(|(item, _)| matches!(item, Item::Opened(..)));
+        let items = self.items.borrow();
+        let opened = values.iter().filter(|(item, _)| matches!(items.get(**item), Item::Opened(..)));
         opened.for_each(|(_, computed)| all.extend(computed.uses.iter().cloned()));
         all
     }
@@ -387,12 +386,10 @@ impl Evaluation {
     pub fn complete(&self) {
         for id in self.reachable() {
             let module = self.module(id).module.clone();
-            let mut ready = self.ready.borrow_mut();
-            ready.extend(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
-            ready.extend(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
-            ready.extend(module.locals.keys().map(|name| Item::Local(id, name.clone())));
-            ready.extend(module.checks.keys().map(|name| Item::Check(id, name.clone())));
-            drop(ready);
+            self.want(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
+            self.want(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
+            self.want(module.locals.keys().map(|name| Item::Local(id, name.clone())));
+            self.want(module.checks.keys().map(|name| Item::Check(id, name.clone())));
             self.open_all(id);
         }
         self.run();
@@ -402,21 +399,29 @@ impl Evaluation {
     pub fn general_problems(&self) -> Diagnostics {
         let mut all = self.diagnostics.borrow().clone();
         let problems = self.problems.borrow();
-        let general = problems.iter().filter(|(item, _)| match item {
+        let items = self.items.borrow();
+        let general = problems.iter().filter(|(item, _)| match items.get(**item) {
             Item::Object(_, name, _) => name.mode == Mode::Ephemeral,
             Item::After(..) => false,
             _ => true,
         });
         general.for_each(|(_, own)| all.extend(own.clone()));
-        drop(problems);
+        drop((problems, items));
         self.imports().unwrap_or_default().into_iter().for_each(|import| all.extend(import.problems));
         all.sort();
         all
     }
 
-    pub(crate) fn demand(&self, item: &Item) {
-        if !self.is_computed(item) {
-            self.ready.borrow_mut().push(item.clone());
+    /// Computes an item, unless it is computed already.
+    pub(crate) fn demand(&self, item: Item) -> ItemId {
+        let id = self.id(item);
+        self.complete_item(id);
+        id
+    }
+
+    fn complete_item(&self, id: ItemId) {
+        if !self.is_computed(id) {
+            self.ready.borrow_mut().push(id);
             self.run();
         }
     }
@@ -424,24 +429,31 @@ impl Evaluation {
     pub(crate) fn computing(&self, item: &Item) -> Computing {
         // What is in a module is what its call gives.
         let caller = self.module(item.module()).caller.clone();
-        let reads = caller.map(|(caller, call)| Stop::Item(Item::Call(caller, call))).into_iter().collect();
+        let reads = caller.map(|(caller, call)| Stop::Item(self.id(Item::Call(caller, call)))).into_iter().collect();
         Computing { reads, problems: Diagnostics::default() }
     }
 
-    pub(crate) fn has_read(&self, what: Stop) {
+    /// Remembers that the item that is being computed has read another one.
+    pub(crate) fn has_read(&self, item: Item) -> ItemId {
+        let id = self.id(item);
+        self.reads(Stop::Item(id));
+        id
+    }
+
+    pub(crate) fn reads(&self, what: Stop) {
         if let Some(computing) = &mut *self.computing.borrow_mut() {
-            computing.reads.insert(what);
+            computing.reads.push(what);
         }
     }
 
-    pub(crate) fn keep(&self, item: &Item, computing: Computing) {
+    pub(crate) fn keep(&self, item: ItemId, computing: Computing) {
         let Computing { reads, problems } = computing;
         if problems != Diagnostics::default() {
-            self.problems.borrow_mut().insert(item.clone(), problems);
+            self.problems.borrow_mut().insert(item, problems);
         }
         let mut readers = self.readers.borrow_mut();
         for read in reads {
-            readers.entry(read).or_default().insert(item.clone());
+            readers.entry(read).or_default().insert(item);
         }
     }
 
@@ -450,27 +462,27 @@ impl Evaluation {
         let mut open = vec![changed];
         while let Some(stop) = open.pop() {
             let readers = self.readers.borrow_mut().remove(&stop).unwrap_or_default();
-            open.extend(readers.into_iter().filter(|item| self.remove(item)).map(Stop::Item));
+            open.extend(readers.into_iter().filter(|item| self.remove(*item)).map(Stop::Item));
         }
     }
 
     /// Whether it was computed.
-    fn remove(&self, item: &Item) -> bool {
-        self.problems.borrow_mut().remove(item);
-        match item {
+    fn remove(&self, id: ItemId) -> bool {
+        self.problems.borrow_mut().remove(&id);
+        match self.items.borrow().get(id) {
             Item::Call(..) | Item::Resource(..) => {
-                let removed = self.instances.borrow_mut().remove(item);
+                let removed = self.instances.borrow_mut().remove(&id);
                 let count = removed.as_ref().map_or(0, |instances| instances.known().len());
                 *self.instance_count.borrow_mut() -= count;
                 removed.is_some()
             }
-            Item::Object(..) => self.objects.borrow_mut().remove(item).is_some(),
-            _ => self.values.borrow_mut().remove(item).is_some(),
+            Item::Object(..) => self.objects.borrow_mut().remove(&id).is_some(),
+            _ => self.values.borrow_mut().remove(&id).is_some(),
         }
     }
 }
 
 /// The items whose value is not wholly known.
-fn unknown_items<T>(known: &HashMap<Item, T>, value: impl Fn(&T) -> &Value) -> Vec<Item> {
-    known.iter().filter(|(_, found)| !value(found).is_wholly_known()).map(|(item, _)| item.clone()).collect()
+fn unknown_items<T>(known: &HashMap<ItemId, T>, value: impl Fn(&T) -> &Value) -> Vec<ItemId> {
+    known.iter().filter(|(_, found)| !value(found).is_wholly_known()).map(|(item, _)| *item).collect()
 }

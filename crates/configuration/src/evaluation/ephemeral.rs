@@ -29,19 +29,19 @@ impl Evaluation {
     pub(crate) fn open_all(&self, module: ModuleId) {
         let instance = self.module(module);
         for name in instance.module.resources.keys().filter(|name| name.mode == Mode::Ephemeral) {
-            let block = Item::Resource(module, name.clone());
-            self.demand(&block);
+            let block = self.demand(Item::Resource(module, name.clone()));
             let instances = self.instances.borrow().get(&block).cloned();
             let keys = instances.iter().flat_map(|instances| instances.known()).map(|each| each.key.clone());
-            self.ready.borrow_mut().extend(keys.map(|key| Item::Opened(module, name.clone(), key)));
+            self.want(keys.map(|key| Item::Opened(module, name.clone(), key)));
         }
     }
 
     /// The problems of ephemeral resources, which are no objects of a plan.
     pub fn ephemeral_problems(&self) -> Diagnostics {
         let mut all = Diagnostics::default();
+        let items = self.items.borrow();
         for (item, own) in &*self.problems.borrow() {
-            if let Item::Object(_, name, _) | Item::Opened(_, name, _) = item
+            if let Item::Object(_, name, _) | Item::Opened(_, name, _) = items.get(*item)
                 && name.mode == Mode::Ephemeral
             {
                 all.extend(own.clone());
@@ -55,7 +55,8 @@ impl Evaluation {
     /// is.
     pub(crate) fn opened(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Result<Computed, Stop> {
         let object = self.object_of(Item::Object(module, name.clone(), key.cloned()))?;
-        let mut uses: Uses = object.uses.iter().chain(&object.depends_on).cloned().collect();
+        let mut uses: Uses = object.uses.clone();
+        uses.add(&object.depends_on);
         let Some(schema) = object.schema.clone().filter(|_| !object.failed) else {
             return Ok(Computed::failed(uses));
         };
@@ -89,7 +90,7 @@ impl Evaluation {
 
     /// Whether everything is known that `depends_on` names: what is about to change may be what the provider needs.
     fn are_known(&self, object: &Object) -> Result<bool, Stop> {
-        for dependency in &object.depends_on {
+        for dependency in object.depends_on.iter() {
             let value = match dependency {
                 Dependency::Resource(address, _) => {
                     let module = self.paths.borrow().get(&address.module).copied();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cty::{Mark, Type, Value, convert};
 use hcl::{Diagnostic, Expr};
 
-use super::item::{Item, ModuleId};
+use super::item::{Item, ItemId, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
 use super::{Each, Evaluation, ModuleInstance, Presence, Stop, Waiting};
@@ -138,16 +138,16 @@ impl Evaluation {
     }
 
     /// What follows when an item is computed: the objects of a block, and what is reported of it.
-    pub(crate) fn continue_with(&self, item: &Item) {
-        match item {
+    pub(crate) fn continue_with(&self, id: ItemId) {
+        match self.item(id) {
             Item::Resource(module, name) => {
-                let instance = self.module(*module);
-                let instances = self.instances.borrow()[item].clone();
+                let instance = self.module(module);
+                let instances = self.instances.borrow()[&id].clone();
                 let each = instances.known().iter().rev();
-                self.ready.borrow_mut().extend(each.map(|each| Item::Object(*module, name.clone(), each.key.clone())));
+                self.want(each.map(|each| Item::Object(module, name.clone(), each.key.clone())));
                 if !matches!(instances.keys, Keys::Known(_)) {
-                    let resource: &Resource = &instance.module.resources[name];
-                    let address = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
+                    let resource: &Resource = &instance.module.resources[&name];
+                    let address = ResourceAddress { module: instance.path.clone(), resource: name };
                     self.found.borrow_mut().waiting.push(waiting(
                         &address.to_string(),
                         &instance,
@@ -158,8 +158,8 @@ impl Evaluation {
                 }
             }
             Item::Call(module, name) => {
-                let instance = self.module(*module);
-                let instances = self.instances.borrow()[item].clone();
+                let instance = self.module(module);
+                let instances = self.instances.borrow()[&id].clone();
                 if !matches!(instances.keys, Keys::Known(_)) {
                     let address = instance.path.join(format!("module.{name}"));
                     self.found.borrow_mut().waiting.push(waiting(
@@ -167,12 +167,12 @@ impl Evaluation {
                         &instance,
                         None,
                         &instances,
-                        &instance.module.calls[name].repetition,
+                        &instance.module.calls[&name].repetition,
                     ));
                 }
             }
             Item::Object(_, name, _) if name.mode != Mode::Ephemeral => {
-                self.found.borrow_mut().objects.push(self.objects.borrow()[item].clone());
+                self.found.borrow_mut().objects.push(self.objects.borrow()[&id].clone());
             }
             _ => {}
         }

@@ -1,16 +1,46 @@
 //! What is computed: the small values of which a configuration consists.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use hcl::Range;
 
 use super::Evaluation;
-use crate::address::{Key, ModulePath, ResourceName};
+use crate::address::{InstanceAddress, Key, ModulePath, ResourceAddress, ResourceName};
 use crate::providers::{LocalProvider, ProviderSource};
 
 /// The position of a module instance in the evaluation.
 pub type ModuleId = usize;
+
+/// The number of an item in an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ItemId(u32);
+
+/// The items of an evaluation, each with a number: what is kept for an item is kept for its number, so that its names are
+/// compared once for each reference.
+#[derive(Default)]
+pub struct Items {
+    numbers: HashMap<Item, ItemId>,
+    all: Vec<Item>,
+}
+
+impl Items {
+    /// The number of an item, also of one that is not declared.
+    pub fn id(&mut self, item: Item) -> ItemId {
+        if let Some(known) = self.numbers.get(&item) {
+            return *known;
+        }
+        let id = ItemId(u32::try_from(self.all.len()).expect("fewer than 2^32 items fit in memory"));
+        self.all.push(item.clone());
+        self.numbers.insert(item, id);
+        id
+    }
+
+    pub fn get(&self, id: ItemId) -> &Item {
+        &self.all[id.0 as usize]
+    }
+}
 
 /// A value that is computed once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +115,21 @@ impl fmt::Display for Item {
 }
 
 impl Evaluation {
+    pub(crate) fn id(&self, item: Item) -> ItemId {
+        self.items.borrow_mut().id(item)
+    }
+
+    pub(crate) fn item(&self, id: ItemId) -> Item {
+        self.items.borrow().get(id).clone()
+    }
+
+    /// The address of an object.
+    pub(crate) fn address_of(&self, object: ItemId) -> Option<InstanceAddress> {
+        let Item::Object(module, resource, key) = self.item(object) else { return None };
+        let resource = ResourceAddress { module: self.module(module).path.clone(), resource };
+        Some(InstanceAddress { resource, key })
+    }
+
     /// Where an item is declared.
     pub(crate) fn place(&self, item: &Item) -> Range {
         let module = self.module(item.module()).module.clone();

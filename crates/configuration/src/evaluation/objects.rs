@@ -33,9 +33,9 @@ pub struct Object {
     /// The `provider_meta` block of the module for this provider, which goes with every plan and change.
     pub provider_meta: Option<Value>,
     /// The objects from which the configuration comes, also through other values, and those that the block's keys come from.
-    pub uses: BTreeSet<Dependency>,
+    pub uses: Uses,
     /// What `depends_on` names, of the block and of the module calls around it.
-    pub depends_on: BTreeSet<Dependency>,
+    pub depends_on: Uses,
     /// Of a data source: what delays its read if it is about to change, also if the configuration is known.
     pub reads_after: BTreeSet<ReadsAfter>,
     /// The `lifecycle` block.
@@ -127,7 +127,7 @@ impl Evaluation {
         let lifecycle = lifecycle(&scope, resource, &mut outcome)?;
         let provider = self.provider_address(module, name, each, &mut outcome)?;
         let shape = self.shape(instance.node, name);
-        let place = Place::Resource(instance.node, name.clone());
+        let place = Place::Resource(self.read[instance.node], name.clone());
         let compiled = shape.as_ref().and_then(|shape| self.compiled(&place, &resource.body, &shape.block));
         let config = match (&shape, &compiled) {
             (Some(shape), Some(compiled)) => {
@@ -156,12 +156,16 @@ impl Evaluation {
             config,
             schema: shape.map(|shape| shape.block),
             provider_meta: self.provider_meta(&scope, &resource.provider_name(name).name, &mut outcome)?,
-            uses: uses.to_set(),
-            depends_on: depends_on.to_set(),
+            uses,
+            depends_on,
             reads_after,
             lifecycle,
             failed: outcome.failed,
-            ..self.failed_object(module, name, key)
+            address: InstanceAddress {
+                resource: ResourceAddress { module: instance.path.clone(), resource: name.clone() },
+                key: key.cloned(),
+            },
+            range: resource.range,
         })
     }
 
@@ -178,8 +182,8 @@ impl Evaluation {
             config: Value::DYNAMIC,
             schema: None,
             provider_meta: None,
-            uses: BTreeSet::new(),
-            depends_on: BTreeSet::new(),
+            uses: Uses::default(),
+            depends_on: Uses::default(),
             reads_after: BTreeSet::new(),
             lifecycle: EvaluatedLifecycle::default(),
             failed: true,
@@ -189,15 +193,20 @@ impl Evaluation {
 
     /// The schema of a block. `None` if the provider does not know the type, which is reported.
     pub(crate) fn shape(&self, node: NodeId, name: &ResourceName) -> Option<Shape> {
-        let place = (node, name.clone());
+        let place = (self.read[node], name.clone());
         if let Some(shape) = self.shapes.borrow().get(&place) {
             return shape.clone();
         }
         let module = &self.tree.nodes[node].module;
         let resource = &module.resources[name];
         let source = module.provider_source(&resource.provider_name(name).name);
-        let shape = match self.world.resource_schema(&source, name.mode, &name.kind) {
-            Ok(block) => Some(Shape { ty: block.implied_type(), block }),
+        let mut types = self.types.borrow_mut();
+        let shape = types.entry((source, name.mode, name.kind.clone())).or_insert_with_key(|(source, mode, kind)| {
+            let block = self.world.resource_schema(source, *mode, kind)?;
+            Ok(Shape { ty: block.implied_type(), block })
+        });
+        let shape = match shape.clone() {
+            Ok(shape) => Some(shape),
             Err(why) => {
                 self.report_once(Diagnostic::new(format!("Invalid {} type", name.mode.block()), why, resource.range));
                 None

@@ -11,7 +11,7 @@ use super::demand::Computing;
 use super::item::Item;
 use super::scope::{Outcome, Scope};
 use super::{Each, Evaluation, Stop};
-use crate::address::{InstanceAddress, ResourceName};
+use crate::address::{InstanceAddress, ResourceAddress, ResourceName};
 use crate::diagnostics::Diagnostics;
 use crate::layers::Layers;
 use crate::module::{Provisioner, Resource};
@@ -187,21 +187,22 @@ impl Evaluation {
         this: &Value,
         on_destroy: bool,
     ) -> Result<Vec<ProvisionerConfig>, Stop> {
-        let Some(Item::Object(module, name, key)) = self.item_at(address) else { return Ok(Vec::new()) };
+        let InstanceAddress { resource: ResourceAddress { module, resource: name }, key } = address;
+        let Some(module) = self.paths.borrow().get(module).copied() else { return Ok(Vec::new()) };
         let instance = self.module(module);
-        let Some(resource) = instance.module.resources.get(&name) else { return Ok(Vec::new()) };
+        let Some(resource) = instance.module.resources.get(name) else { return Ok(Vec::new()) };
         let each = match on_destroy {
             // The instance may not be one of the block any more.
-            true => Some(Each { key, value: None }),
+            true => Some(Each { key: key.clone(), value: None }),
             false => {
                 let instances = self.instances_of(Item::Resource(module, name.clone()))?;
-                instances.known().iter().find(|each| each.key == key).cloned()
+                instances.known().iter().find(|each| each.key == *key).cloned()
             }
         };
         let mut scope = Scope::new(self, module, each.as_ref());
         scope.this = Some(this.clone());
         let own = (0..resource.provisioners.len()).filter(|at| resource.provisioners[*at].on_destroy == on_destroy);
-        own.map(|position| self.provisioner(&scope, (&name, resource), position, &mut Outcome::default())).collect()
+        own.map(|position| self.provisioner(&scope, (name, resource), position, &mut Outcome::default())).collect()
     }
 
     /// The provisioner of a block at a position. What it uses is added to the outcome.

@@ -9,7 +9,7 @@ use language::{Environment, Failure, evaluate};
 use super::item::{Item, ModuleId};
 use super::uses::{Dependency, Uses};
 use super::{Computed, Each, Evaluation, ModuleInstance, Stop};
-use crate::address::{InstanceAddress, Key, ResourceAddress, ResourceName};
+use crate::address::{Key, ResourceAddress, ResourceName};
 use crate::module::Repetition;
 use crate::reference::{PathName, Reference, Subject};
 
@@ -80,9 +80,7 @@ impl<'s> Scope<'s> {
     /// Evaluates an expression, and adds what it uses to the outcome. References are checked first, also those inside
     /// `try` and `can`, which only catch what depends on values.
     pub fn eval(&self, expr: &Expr, outcome: &mut Outcome) -> Result<Value, Stop> {
-        if !self.refer(expr, outcome)? {
-            return Ok(Value::DYNAMIC);
-        }
+        let Some(found) = self.references(expr, outcome)? else { return Ok(Value::DYNAMIC) };
         let settings = &self.evaluation.settings;
         let scope = language::Scope {
             files: &*settings.files,
@@ -91,15 +89,20 @@ impl<'s> Scope<'s> {
             effects: self.evaluation.effects(),
             template_depth: 0,
         };
-        let evaluated = evaluate(expr, self, &scope);
+        let evaluated = evaluate(expr, &Resolved { scope: self, found }, &scope);
         outcome.failed |= !evaluated.diagnostics.is_empty();
         evaluated.diagnostics.into_iter().for_each(|diagnostic| self.evaluation.report(diagnostic));
         Ok(evaluated.value)
     }
 
-    /// Adds what an expression refers to by its syntax to the outcome. Whether all of it has a value.
-    pub fn refer(&self, expr: &Expr, outcome: &mut Outcome) -> Result<bool, Stop> {
-        let mut wrong = false;
+    /// Adds what an expression refers to by its syntax to the outcome.
+    pub fn refer(&self, expr: &Expr, outcome: &mut Outcome) -> Result<(), Stop> {
+        self.references(expr, outcome).map(|_| ())
+    }
+
+    /// What an expression refers to by its syntax. `None` if not all of it has a value.
+    fn references<'e>(&self, expr: &'e Expr, outcome: &mut Outcome) -> Result<Option<Vec<Resolution<'e>>>, Stop> {
+        let (mut all, mut wrong) = (Vec::new(), false);
         for traversal in expr.references() {
             match self.find(traversal) {
                 Ok(found) => {
@@ -109,6 +112,7 @@ impl<'s> Scope<'s> {
                         outcome.direct.insert(direct);
                     });
                     wrong |= found.computed.failed;
+                    all.push((traversal, found.computed.value, found.steps));
                 }
                 Err(Problem::Stop(stop)) => return Err(stop),
                 Err(Problem::Wrong(diagnostic)) => {
@@ -118,7 +122,7 @@ impl<'s> Scope<'s> {
             }
         }
         outcome.failed |= wrong;
-        Ok(!wrong)
+        Ok((!wrong).then_some(all))
     }
 
     /// Evaluates an expression of several. `None` if an error took the value away.
@@ -295,8 +299,7 @@ impl<'s> Scope<'s> {
                 direct: Some(Dependency::Resource(address, key.cloned())),
             });
         }
-        let instance = InstanceAddress { resource: address.clone(), key: key.cloned() };
-        let mut computed = self.evaluation.object_value(self.id, &instance)?;
+        let mut computed = self.evaluation.object_value(self.id, name, key)?;
         computed.uses.add(&instances.uses);
         let steps = reference.steps + usize::from(key.is_some());
         Ok(Found { computed, steps, direct: Some(Dependency::Resource(address, key.cloned())) })
@@ -313,14 +316,20 @@ fn outside(root: &str, argument: &str, reference: &Reference) -> Diagnostic {
     Diagnostic::new(summary, detail, reference.range).hint(format!("set {argument} in this block"))
 }
 
-impl Environment for Scope<'_> {
+/// A reference, its value, and how many of its steps the value has in it.
+type Resolution<'e> = (&'e Traversal, Value, usize);
+
+/// The references of an expression, each of which was found once.
+struct Resolved<'s> {
+    scope: &'s Scope<'s>,
+    found: Vec<Resolution<'s>>,
+}
+
+impl Environment for Resolved<'_> {
     fn resolve(&self, traversal: &Traversal) -> Result<(Value, usize), Diagnostic> {
-        match self.find(traversal) {
-            Ok(found) => Ok((found.computed.value, found.steps)),
-            Err(Problem::Wrong(diagnostic)) => Err(diagnostic),
-            // Every reference was asked for before.
-            Err(Problem::Stop(_)) => Ok((Value::DYNAMIC, traversal.steps.len())),
-        }
+        // What is evaluated is the expression in which the references were found, so it has every one.
+        let found = self.found.iter().find(|(own, ..)| std::ptr::eq(*own, traversal));
+        Ok(found.map_or_else(|| (Value::DYNAMIC, traversal.steps.len()), |(_, value, steps)| (value.clone(), *steps)))
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, Failure>> {
@@ -328,10 +337,10 @@ impl Environment for Scope<'_> {
         // makes no difference.
         let (provider, function) = name.strip_prefix("provider::")?.split_once("::")?;
         let function = function.rsplit("::").next()?;
-        let Some(required) = self.module.module.required_providers.get(provider) else {
+        let Some(required) = self.scope.module.module.required_providers.get(provider) else {
             let failure = Failure::new(format!("the module does not require a provider \"{provider}\""));
             return Some(Err(failure.hint(format!("add `{provider}` to `required_providers` of this module"))));
         };
-        self.evaluation.world.call(&required.source, function, arguments)
+        self.scope.evaluation.world.call(&required.source, function, arguments)
     }
 }

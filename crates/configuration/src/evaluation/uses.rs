@@ -37,41 +37,49 @@ impl fmt::Display for Dependency {
     }
 }
 
-/// A set of dependencies, which is shared by what has the same.
+/// A set of dependencies, which is shared by what has the same. It is a sorted vector to save memory: the smallest node of a
+/// `BTreeSet` has room for eleven of them, and most sets have only a few.
 #[derive(Clone, Debug, Default)]
-pub struct Uses(Option<Arc<BTreeSet<Dependency>>>);
+pub struct Uses(Option<Arc<Vec<Dependency>>>);
 
 impl Uses {
-    pub fn add(&mut self, other: &Uses) {
+    pub(crate) fn add(&mut self, other: &Uses) {
         match (&mut self.0, &other.0) {
             (_, None) => {}
             (None, Some(_)) => self.0.clone_from(&other.0),
             (Some(own), Some(other)) => {
-                if !Arc::ptr_eq(own, other) && !other.is_subset(own) {
-                    Arc::make_mut(own).extend(other.iter().cloned());
+                if !Arc::ptr_eq(own, other) && other.iter().any(|dependency| own.binary_search(dependency).is_err()) {
+                    let own = Arc::make_mut(own);
+                    own.extend(other.iter().cloned());
+                    own.sort();
+                    own.dedup();
                 }
             }
         }
     }
 
-    pub fn insert(&mut self, dependency: Dependency) {
-        if !self.iter().any(|own| *own == dependency) {
-            Arc::make_mut(self.0.get_or_insert_default()).insert(dependency);
+    pub(crate) fn insert(&mut self, dependency: Dependency) {
+        let own = self.0.get_or_insert_default();
+        if let Err(at) = own.binary_search(&dependency) {
+            Arc::make_mut(own).insert(at, dependency);
         }
     }
 
+    /// The dependencies in order.
     pub fn iter(&self) -> impl Iterator<Item = &Dependency> {
         self.0.iter().flat_map(|all| all.iter())
     }
 
-    pub fn to_set(&self) -> BTreeSet<Dependency> {
-        self.0.as_deref().cloned().unwrap_or_default()
+    pub(crate) fn to_set(&self) -> BTreeSet<Dependency> {
+        self.iter().cloned().collect()
     }
 }
 
 impl FromIterator<Dependency> for Uses {
     fn from_iter<T: IntoIterator<Item = Dependency>>(all: T) -> Self {
-        let all: BTreeSet<Dependency> = all.into_iter().collect();
+        let mut all: Vec<Dependency> = all.into_iter().collect();
+        all.sort();
+        all.dedup();
         Self((!all.is_empty()).then(|| Arc::new(all)))
     }
 }

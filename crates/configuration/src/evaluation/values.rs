@@ -11,7 +11,7 @@ use super::item::{Item, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
 use super::{Computed, Evaluation, Stop};
-use crate::address::{InstanceAddress, Key, Mode, ResourceAddress, ResourceName};
+use crate::address::{Key, Mode, ResourceAddress, ResourceName};
 use crate::module::{Output, Repetition, Variable};
 
 impl Evaluation {
@@ -200,35 +200,41 @@ impl Evaluation {
         let repetition = &instance.module.resources[name].repetition;
         let instances = self.instances_of(Item::Resource(module, name.clone()))?;
         let resource = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
-        let own = Dependency::Resource(resource.clone(), None);
+        let own = Dependency::Resource(resource, None);
         // Nothing waits for an ephemeral resource itself, but for what it comes from.
         let is_object = name.mode != Mode::Ephemeral;
         let own = if repetition.has_keys() && is_object { Whole::Itself(own) } else { Whole::Parts(own) };
-        self.collect(&instances, repetition, own, |key| {
-            self.object_value(module, &InstanceAddress { resource: resource.clone(), key: key.cloned() })
-        })
+        self.collect(&instances, repetition, own, |key| self.object_value(module, name, key))
     }
 
     /// The value of an object, with itself as what it comes from.
-    pub(crate) fn object_value(&self, module: ModuleId, address: &InstanceAddress) -> Result<Computed, Stop> {
-        let name = &address.resource.resource;
+    pub(crate) fn object_value(
+        &self,
+        module: ModuleId,
+        name: &ResourceName,
+        key: Option<&Key>,
+    ) -> Result<Computed, Stop> {
         if name.mode == Mode::Ephemeral {
-            return self.value_of(Item::Opened(module, name.clone(), address.key.clone()));
+            return self.value_of(Item::Opened(module, name.clone(), key.cloned()));
         }
-        let uses = [Dependency::Resource(address.resource.clone(), address.key.clone())];
-        self.has_read(Stop::Object(address.clone()));
-        if let Some(value) = self.given.borrow().get(address) {
-            return Ok(Computed { value: value.clone(), uses: uses.into_iter().collect(), failed: false });
+        let instance = self.module(module);
+        let address = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
+        let uses = [Dependency::Resource(address, key.cloned())].into_iter().collect();
+        let id = self.id(Item::Object(module, name.clone(), key.cloned()));
+        self.reads(Stop::Object(id));
+        if let Some(value) = self.given.borrow().get(&id) {
+            return Ok(Computed { value: value.clone(), uses, failed: false });
         }
-        let object = self.object_of(Item::Object(module, name.clone(), address.key.clone()))?;
-        if object.failed {
-            return Ok(Computed::failed(uses.into_iter().collect()));
+        self.reads(Stop::Item(id));
+        let is_failed = self.objects.borrow().get(&id).map(|object| object.failed);
+        if is_failed.ok_or(Stop::Item(id))? {
+            return Ok(Computed::failed(uses));
         }
         if !self.settings.on_demand {
-            return Err(Stop::Object(address.clone()));
+            return Err(Stop::Object(id));
         }
-        let ty = object.schema.as_ref().map_or(Type::Dynamic, |schema| schema.implied_type());
-        Ok(Computed { value: Value::unknown(ty), uses: uses.into_iter().collect(), failed: false })
+        let ty = self.shape(instance.node, name).map_or(Type::Dynamic, |shape| shape.ty);
+        Ok(Computed { value: Value::unknown(ty), uses, failed: false })
     }
 
     /// The value of all instances, in the form that the repetition gives. What is missing of them is computed next, all of it.
@@ -258,8 +264,8 @@ impl Evaluation {
             let computed = match value(each.key.as_ref()) {
                 Ok(computed) => computed,
                 Err(stop) => {
-                    if let Stop::Item(item) = &stop {
-                        self.ready.borrow_mut().push(item.clone());
+                    if let Stop::Item(item) = stop {
+                        self.ready.borrow_mut().push(item);
                     }
                     missing = Some(stop);
                     continue;

@@ -8,7 +8,7 @@ use rmp::Marker;
 
 use super::EXT_REFINED;
 use super::reader::Reader;
-use crate::{Data, Error, Number, Range, Step, Type, Value, normalize};
+use crate::{Data, Entries, Error, Number, Range, Step, Type, Value, normalize};
 
 /// In bytes.
 const MAX_REFINEMENT: usize = 1024;
@@ -105,10 +105,10 @@ fn read_map(reader: &mut Reader<'_>, ty: &Type, element: &Type) -> Result<Value,
         let item = read(reader, element).map_err(|error| error.inside(Step::Name(key.clone())))?;
         entries.insert(key, item);
     }
-    Ok(Value::of_entries(ty, entries))
+    Ok(Value::of_entries(ty, entries.into()))
 }
 
-fn read_object(reader: &mut Reader<'_>, ty: &Type, attributes: &BTreeMap<Arc<str>, Type>) -> Result<Value, Error> {
+fn read_object(reader: &mut Reader<'_>, ty: &Type, attributes: &Entries<Type>) -> Result<Value, Error> {
     let length = reader.map_length()?.ok_or_else(|| Error::new("an object is required"))?;
     let mut entries = Vec::with_capacity(reader.capacity(length));
     // Attributes are usually sorted by name, so the next one is nearly always the expected one.
@@ -126,9 +126,9 @@ fn read_object(reader: &mut Reader<'_>, ty: &Type, attributes: &BTreeMap<Arc<str
             .ok_or_else(|| Error::new("the schema has no such attribute").inside(Step::Name(name.into())))?;
         entries.push((name.clone(), read(reader, ty).map_err(|error| error.inside(Step::Name(name.clone())))?));
     }
-    let entries: BTreeMap<_, _> = entries.into_iter().collect();
+    let entries: Entries<Value> = entries.into_iter().collect();
     if entries.len() != attributes.len()
-        && let Some(missing) = attributes.keys().find(|name| !entries.contains_key(*name))
+        && let Some(missing) = attributes.keys().find(|name| !entries.contains_key(name))
     {
         return Err(Error::new("the attribute is missing").inside(Step::Name(missing.clone())));
     }

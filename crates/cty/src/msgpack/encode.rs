@@ -59,14 +59,14 @@ fn write(out: &mut Vec<u8>, value: &Value, ty: &Type) -> Result<(), Error> {
         }
         (Type::Map(element), Data::Entries(entries)) if value.is_as(ty) => {
             write_map_len(out, length(entries.len())?)?;
-            for (key, item) in entries.iter() {
+            for (key, item) in entries {
                 write_str(out, key)?;
                 write(out, item, element).map_err(|error| error.inside(Step::Name(key.clone())))?;
             }
         }
         (Type::Object(object), Data::Entries(entries)) if value.is_as(ty) => {
             let attributes = &object.attributes;
-            if let Some(name) = entries.keys().find(|name| !attributes.contains_key(*name)) {
+            if let Some(name) = entries.keys().find(|name| !attributes.contains_key(name)) {
                 return Err(Error::new("the type has no such attribute").inside(Step::Name(name.clone())));
             }
             write_map_len(out, length(attributes.len())?)?;

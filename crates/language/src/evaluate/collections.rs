@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hcl::{ExprKind, ObjectItem, ObjectKey};
 
 use super::Evaluator;
-use crate::cty::{Marks, Type, Value, convert};
+use crate::cty::{Data, Marks, Type, Value, convert};
 
 impl Evaluator<'_> {
     pub fn object(&mut self, items: &[ObjectItem]) -> Value {
@@ -29,14 +29,11 @@ impl Evaluator<'_> {
             }
             let key = key.unmarked(&mut marks);
             match convert(&key, &Type::String) {
-                Ok(key) => match key.as_str() {
-                    Some(name) if self.is_duplicate(&entries, name, item) => {
-                        known = false;
+                Ok(key) => match key.data() {
+                    Data::String(name) if !self.is_duplicate(&entries, name, item) => {
+                        entries.insert(name.clone(), value);
                     }
-                    Some(name) => {
-                        entries.insert(name.into(), value);
-                    }
-                    None => known = false,
+                    _ => known = false,
                 },
                 Err(error) => {
                     let detail = format!("The value cannot be a key: {error}.");

@@ -116,7 +116,7 @@ pub(crate) fn render(name: &str, text: &str, variables: &Value, scope: &Scope<'_
             ));
         }
     }
-    let environment: BTreeMap<Arc<str>, Value> = entries.clone();
+    let environment: BTreeMap<Arc<str>, Value> = entries.to_tree();
     let inner = Scope { template_depth: scope.template_depth + 1, ..*scope };
     let evaluated = super::evaluate(&parsed.value, &environment, &inner);
     match evaluated.diagnostics.first() {

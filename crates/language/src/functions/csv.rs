@@ -41,7 +41,7 @@ fn csvdecode(call: &Call<'_>) -> Result<Value, Failure> {
         if row.len() != header.len() {
             return Err(Failure::of(0, format!("line {} of the text has a wrong number of fields", reader.line - 1)));
         }
-        rows.push(Value::object(header.iter().zip(row).map(|(name, field)| (name, Value::string(&field)))));
+        rows.push(Value::object(header.iter().zip(row).map(|(name, field)| (name.as_str(), Value::string(&field)))));
     }
     Ok(Value::list(row_type(&header)?, rows))
 }

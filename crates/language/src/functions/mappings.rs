@@ -7,7 +7,7 @@ use super::call::{Call, shown};
 use super::parameter::{any, parameter, string};
 use super::{Accepts, Function, function};
 use crate::Failure;
-use crate::cty::{Marks, Type, Value, convert};
+use crate::cty::{Entries, Marks, Type, Value, convert};
 
 pub const FUNCTIONS: &[Function] = &[
     function("keys", keys).takes(&[any("inputMap").unknown().marked()]).gives_type_of(keys_type).says(
@@ -90,7 +90,7 @@ fn values_type(call: &Call<'_>) -> Result<Type, Failure> {
 fn values(call: &Call<'_>) -> Result<Value, Failure> {
     let mut marks = Marks::NONE;
     let map = call.plain(0, &mut marks);
-    let items = map.as_entries().into_iter().flat_map(BTreeMap::values).cloned();
+    let items = map.as_entries().into_iter().flat_map(Entries::values).cloned();
     let result = match call.ty {
         Type::List(element) => Value::list((**element).clone(), items),
         _ => Value::tuple(items),

@@ -67,7 +67,7 @@ fn match_value(regex: &Regex, captures: &Captures<'_>) -> Value {
         Some(None) => Value::tuple((1..=names.len()).map(|index| group(captures, index))),
         Some(Some(_)) => {
             let names = names.iter().enumerate();
-            Value::object(names.filter_map(|(index, name)| Some((name.as_ref()?, group(captures, index + 1)))))
+            Value::object(names.filter_map(|(index, name)| Some(((*name)?, group(captures, index + 1)))))
         }
     }
 }

@@ -81,7 +81,7 @@ impl Writer {
             Data::Entries(entries) => {
                 let before = self.indent;
                 self.indent += 2;
-                for (key, item) in entries.iter() {
+                for (key, item) in entries {
                     self.new_line(self.indent);
                     self.key(key);
                     self.node(item, Place::Mapping);

@@ -32,11 +32,13 @@ fn typed(ty: &Type, json: &Json) -> Value {
         }
         (Type::Map(element), Json::Object(object)) => {
             let entries = object["o"].as_object().unwrap().iter();
-            Value::map((**element).clone(), entries.map(|(name, item)| (name, typed(element, item))))
+            Value::map((**element).clone(), entries.map(|(name, item)| (name.as_str(), typed(element, item))))
         }
         (Type::Object(wanted), Json::Object(object)) => {
             let entries = object["o"].as_object().unwrap().iter();
-            Value::object(entries.map(|(name, item)| (name, typed(&wanted.attributes[name.as_str()], item))))
+            Value::object(
+                entries.map(|(name, item)| (name.as_str(), typed(wanted.attributes.get(name).unwrap(), item))),
+            )
         }
         other => panic!("{other:?}"),
     }

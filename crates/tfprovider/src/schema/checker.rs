@@ -1,9 +1,10 @@
 //! Shared code of the checks of provider responses.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cty::{Error, Path, Step, Value};
+use cty::{Error, Path, Step};
+
+use super::Entries;
 
 /// Collects errors with the path of the current position.
 #[derive(Default)]
@@ -42,11 +43,11 @@ impl Checker {
     }
 
     /// Reports the keys that only one side has.
-    pub fn keys(&mut self, expected: &BTreeMap<Arc<str>, Value>, actual: &BTreeMap<Arc<str>, Value>) {
-        for key in actual.keys().filter(|key| !expected.contains_key(*key)) {
+    pub fn keys(&mut self, expected: &Entries, actual: &Entries) {
+        for key in actual.keys().filter(|key| !expected.contains_key(key)) {
             self.report(format!("the key `{key}` has appeared"));
         }
-        for key in expected.keys().filter(|key| !actual.contains_key(*key)) {
+        for key in expected.keys().filter(|key| !actual.contains_key(key)) {
             self.report(format!("the key `{key}` has vanished"));
         }
     }

@@ -19,13 +19,11 @@ fn with_prior(ty: &Type, planned: &Value, prior: &Value, steps: &[Step]) -> Valu
     match (ty, step) {
         // A map without the key can be null.
         (Type::Map(_), Step::Name(key)) if is_known && !(planned.is_null() && prior.is_null()) => {
-            let entries = with_prior_entry(ty, entries(planned).clone(), entries(prior), (key, rest));
+            let entries = with_prior_entry(ty, entries(planned), entries(prior), (key, rest));
             if entries.is_empty() && prior.is_null() { prior.clone() } else { Value::of_entries(ty, entries) }
         }
         (Type::Object(_), Step::Name(name)) => match (planned.as_entries(), prior.as_entries()) {
-            (Some(planned), Some(before)) => {
-                Value::of_entries(ty, with_prior_entry(ty, planned.clone(), before, (name, rest)))
-            }
+            (Some(planned), Some(before)) => Value::of_entries(ty, with_prior_entry(ty, planned, before, (name, rest))),
             _ => planned.clone(),
         },
         (Type::List(element), Step::Index(place)) => match (planned.as_items(), prior.as_items()) {
@@ -42,7 +40,8 @@ fn with_prior(ty: &Type, planned: &Value, prior: &Value, steps: &[Step]) -> Valu
     }
 }
 
-fn with_prior_entry(ty: &Type, mut entries: Entries, prior: &Entries, (name, rest): (&Arc<str>, &[Step])) -> Entries {
+fn with_prior_entry(ty: &Type, entries: &Entries, prior: &Entries, (name, rest): (&Arc<str>, &[Step])) -> Entries {
+    let mut entries = entries.to_tree();
     let kept = match (entries.remove(name), prior.get(name)) {
         (_, before) if rest.is_empty() => before.cloned(),
         (Some(planned), Some(before)) => {
@@ -51,7 +50,7 @@ fn with_prior_entry(ty: &Type, mut entries: Entries, prior: &Entries, (name, res
         (planned, _) => planned,
     };
     entries.extend(kept.map(|kept| (name.clone(), kept)));
-    entries
+    entries.into()
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use super::{Block, NestedBlock, Nesting, entries, items};
 #[must_use]
 pub fn normalize(block: &Block, value: &Value) -> Value {
     let Some(entries) = value.as_entries() else { return value.clone() };
-    let mut entries = entries.clone();
+    let mut entries = entries.to_tree();
     for (name, nested) in block.blocks().iter().filter(|(_, nested)| !nested.is_dynamic()) {
         if let Some(value) = entries.get_mut(name) {
             *value = normalize_nested(nested, value);
         }
     }
-    Value::of_entries(block.ty(), entries)
+    Value::of_entries(block.ty(), entries.into())
 }
 
 fn normalize_nested(nested: &NestedBlock, value: &Value) -> Value {
@@ -81,7 +81,7 @@ mod tests {
             ],
         );
         let of = |parts: [Value; 5]| {
-            let names = ["group", "list", "name", "set", "single"].map(Into::into);
+            let names = ["group", "list", "name", "set", "single"];
             Value::of_entries(outer.ty(), names.into_iter().zip(parts).collect())
         };
         let all = |value: &Value| of([(); 5].map(|()| value.clone()));

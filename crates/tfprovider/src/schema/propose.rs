@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cty::{Type, Value};
 
-use super::{Attribute, Block, Entries, NestedType, Nesting, Shape, entries, items};
+use super::{Attribute, Block, NestedType, Nesting, Shape, entries, items};
 
 /// Returns the proposed new state. `prior` (null for a new object) and `config` must have the type of the block.
 pub fn proposed_state(block: &Block, prior: &Value, config: &Value) -> Value {
@@ -38,7 +38,7 @@ fn merge_block(block: &Block, prior: &Value, config: &Value) -> Value {
             Place { level: Level::Block(&nested.block), nesting: nested.nesting, ty: declared(block.ty(), name) };
         merged.insert(name.clone(), place.merged(&prior.child(name), &config.child(name)));
     }
-    Value::of_entries(block.ty(), merged)
+    Value::of_entries(block.ty(), merged.into())
 }
 
 fn declared<'a>(object: &'a Type, name: &str) -> &'a Type {
@@ -50,7 +50,7 @@ fn merge_attributes(
     object: &Type,
     prior: &Value,
     config: &Value,
-) -> Entries {
+) -> BTreeMap<Arc<str>, Value> {
     let merged = attributes.iter().map(|(name, attribute)| {
         let merged = merge_attribute(attribute, declared(object, name), prior.child(name), config.child(name));
         (name.clone(), merged)
@@ -121,7 +121,7 @@ impl Level<'_> {
             Self::Object(_) if config.is_null() || !config.is_known() => config.clone(),
             Self::Object(nested) => {
                 let merged = merge_attributes(nested.attributes(), nested.element(), prior, config);
-                Value::of_entries(nested.element(), merged)
+                Value::of_entries(nested.element(), merged.into())
             }
         }
     }

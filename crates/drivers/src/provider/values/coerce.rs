@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cty::{Type, Value};
+use cty::{Entries, Type, Value};
 
 use super::convert::{Converter, Source, kind_of};
 use model::{Diagnostic, Diagnostics, Reason, Segment};
@@ -70,7 +70,7 @@ fn convert_entries(converter: &mut Converter<'_>, block: &Block, entries: &model
         let value = converter.within_name(name, |converter| convert_nested_block(converter, nested, config));
         converted.insert(name.clone(), value);
     }
-    Value::of_entries(block.ty(), converted)
+    Value::of_entries(block.ty(), converted.into())
 }
 
 /// The names of the attributes that can be configured.
@@ -131,7 +131,7 @@ fn convert_object(converter: &mut Converter<'_>, nested: &NestedType, config: &m
             for name in entries.keys().filter(|name| !attributes.contains_key(*name)) {
                 converter.unknown_name(name, &settable(attributes).collect::<Vec<_>>());
             }
-            Value::of_entries(nested.element(), convert_attributes(converter, attributes, entries))
+            Value::of_entries(nested.element(), convert_attributes(converter, attributes, entries).into())
         }
         other => converter.problem(format!("must be an object, not {}", kind_of(other)), None),
     }
@@ -179,7 +179,7 @@ fn items(ty: &Type, converted: Option<Vec<Value>>) -> Value {
 }
 
 /// The value of the converted objects of a map; `None` after a problem.
-fn entries(ty: &Type, converted: Option<BTreeMap<Arc<str>, Value>>) -> Value {
+fn entries(ty: &Type, converted: Option<Entries<Value>>) -> Value {
     converted.map_or(Value::NULL, |entries| Value::of_entries(ty, entries))
 }
 
@@ -208,7 +208,7 @@ fn keyed_objects(
     converter: &mut Converter<'_>,
     config: &model::Value,
     convert: impl Fn(&mut Converter<'_>, &model::Value) -> Value,
-) -> Option<BTreeMap<Arc<str>, Value>> {
+) -> Option<Entries<Value>> {
     let model::Value::Map(entries) = config else {
         converter.problem(format!("must be a map of objects, not {}", kind_of(config)), None);
         return None;

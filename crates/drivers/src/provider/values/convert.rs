@@ -3,10 +3,9 @@
 //! The rules are cty's: numbers and booleans convert to strings, and such strings convert back; lists convert to sets
 //! and tuples, and maps to objects. A value at a dynamic position gets the type that a literal would have in Terraform.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cty::{MAX_DEPTH, Number, Type, Value, normalize};
+use cty::{Entries, MAX_DEPTH, Number, Type, Value, normalize};
 
 use super::DynamicTypes;
 use model::suggest::closest;
@@ -131,10 +130,10 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn object(&mut self, ty: &Type, entries: &model::Map, attributes: &BTreeMap<Arc<str>, Type>) -> Value {
+    fn object(&mut self, ty: &Type, entries: &model::Map, attributes: &Entries<Type>) -> Value {
         let strict = matches!(self.from, Source::Config | Source::Validated);
         if strict {
-            for name in entries.keys().filter(|name| !attributes.contains_key(*name)) {
+            for name in entries.keys().filter(|name| !attributes.contains_key(name)) {
                 self.unknown_name(name, &attributes.keys().collect::<Vec<_>>());
             }
         }
@@ -186,7 +185,9 @@ impl<'a> Converter<'a> {
                 Value::tuple(items.map(|(index, item)| self.within(Segment::Index(index), |c| c.literal(item))))
             }
             model::Value::Map(entries) => Value::object(
-                entries.iter().map(|(key, item)| (key, self.within_name(key, |converter| converter.literal(item)))),
+                entries
+                    .iter()
+                    .map(|(key, item)| (key.clone(), self.within_name(key, |converter| converter.literal(item)))),
             ),
         }
     }

@@ -93,9 +93,7 @@ fn the_number_of_blocks_must_match_unless_it_was_unknown() {
     for nesting in [Nesting::List, Nesting::Set, Nesting::Map] {
         let rules = nested(nesting, rule());
         let wrap = |items: Vec<Value>| match nesting {
-            Nesting::Map => {
-                Value::of_entries(&rules.ty(), (0..).map(|key| key.to_string().into()).zip(items).collect())
-            }
+            Nesting::Map => Value::of_entries(&rules.ty(), (0..).map(|key| key.to_string()).zip(items).collect()),
             _ => Value::of_items(&rules.ty(), items),
         };
         let outer = block([], [("rule", rules.clone())]);
