@@ -54,6 +54,13 @@ fn ready(namespace: &str, name: &str) -> Json {
     })
 }
 
+/// Waits until a Module is not ready for this reason.
+fn wait_reason_of(namespace: &str, name: &str, reason: &str) {
+    let is_so = |module: &Json| condition(module, "Ready").is_some_and(|ready| ready["reason"] == reason);
+    let waits = poll(LIMIT, || found(namespace, name).filter(is_so));
+    assert!(waits.is_some(), "{reason} is not the reason: {:#}", found(namespace, name).unwrap_or_default()["status"]);
+}
+
 fn addresses(namespace: &str) -> Vec<String> {
     let heads = records(namespace).into_iter().filter(|one| one["metadata"]["labels"]["purlin.dev/record"] == "head");
     let mut all: Vec<String> =
@@ -96,8 +103,7 @@ fn variables_read_resources_and_the_objects_wait_for_them() {
     let _guard = shared();
     let ns = plane().namespace("module-vars");
     plane().apply(&["-n", &ns], &module("net", NETWORK, r#"{ cidr: "${range.output}", zones: "${zones.output}" }"#));
-    let reason = |kind: &str| condition(&found(&ns, "net")?, kind).map(|one| one["reason"].clone());
-    wait_until("it waits for what is missing", LIMIT, || reason("Ready") == Some(json!("DependencyNotFound")));
+    wait_reason_of(&ns, "net", "DependencyNotFound");
     plane().apply(&["-n", &ns], &format!("{}{}", data("range", "10.0.0.0/8", ""), data("zones", "[x]", "")));
     ready(&ns, "net");
     assert!(addresses(&ns).contains(&r#"net/terraform_data.subnet["x"]"#.to_owned()));
@@ -122,5 +128,32 @@ fn a_source_that_cannot_be_read_destroys_nothing() {
     assert_eq!(addresses(&ns), ["net/terraform_data.vpc"]);
     plane().apply(&["-n", &ns], &module("net", NETWORK, "{ cidr: 10.0.0.0/16, zones: [a] }"));
     assert_eq!(ready(&ns, "net")["status"]["objects"]["summary"], "2/2");
+    delete_all(&ns);
+}
+
+#[test]
+fn outputs_are_read_by_resources_and_other_modules_and_everything_can_be_deleted_at_once() {
+    let _guard = shared();
+    let ns = plane().namespace("module-outputs");
+    let reader = data("reader", "\"${modules.net.vpc} via ${modules.more.vpc}\"", "");
+    let more = module("more", NETWORK, r#"{ cidr: "in ${modules.net.vpc}" }"#);
+    let net = module("net", NETWORK, "{ cidr: 10.0.0.0/16, zones: [a] }");
+    plane().apply(&["-n", &ns], &format!("{net}{more}{reader}"));
+    wait_ready(&ns, &["reader"]);
+    ready(&ns, "more");
+    let output = || resource(&ns, "reader").unwrap()["status"]["attributes"]["output"].clone();
+    assert_eq!(output(), "10.0.0.0/16 via in 10.0.0.0/16");
+    assert_eq!(resource(&ns, "reader").unwrap()["status"]["dependencies"], json!(["more/", "net/"]));
+    plane().apply(&["-n", &ns], &net.replace("10.0", "10.9"));
+    wait_until("the change reaches the reader", LIMIT, || output() == "10.9.0.0/16 via in 10.9.0.0/16");
+
+    // Who reads an output keeps the objects that it comes from, and no others.
+    plane().kubectl_ok(&["-n", &ns, "delete", "pmod", "net", "--wait=false"]);
+    wait_until("the subnet is gone", LIMIT, || {
+        !addresses(&ns).iter().any(|one| one.contains("net/terraform_data.subnet"))
+    });
+    assert!(addresses(&ns).contains(&"net/terraform_data.vpc".to_owned()));
+    let blocked = poll(LIMIT, || condition(&found(&ns, "net")?, "DeletionBlocked")).unwrap();
+    assert_eq!(blocked["reason"], "InUse", "{blocked}");
     delete_all(&ns);
 }

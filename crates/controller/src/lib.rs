@@ -53,7 +53,7 @@ use self::elector::Elector;
 use self::holders::Holders;
 use self::leadership::Leadership;
 use self::metrics::{Metrics, ProcessSample};
-use self::modules::{Modules, WatchedModules};
+use self::modules::{ModuleKey, Modules, WatchedModules};
 use self::namespaces::Namespaces;
 use self::observed_client::observed;
 use self::observed_journal::ObservedJournal;
@@ -206,19 +206,11 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         &shutdown,
         &ended,
     );
-    if let Some(providers) = providers.clone() {
-        check_providers(&mut background, watch, providers, observed_providers);
-    }
-    let loading = modules::Services {
-        providers: providers.clone(),
-        directory: module_directory,
-        clock: clock.clone(),
-        random: random.clone(),
-    };
-    background.spawn(modules::run(modules, changed_modules, namespaces.installed_providers(), loading));
+    load_modules(&mut background, &watch, providers.clone(), (modules, changed_modules), module_directory);
+    check_providers(&mut background, watch, providers.clone(), observed_providers);
     let mut writers = JoinSet::new();
-    let report = report_statuses(namespaces.clone());
-    let (status, status_task) = status::writer(client.clone(), leadership.clone(), report, random.clone());
+    let (status, status_task) =
+        status::writer(client.clone(), leadership.clone(), report_statuses(namespaces.clone()), random.clone());
     let reporter = events::Reporter {
         client: client.clone(),
         instance: host,
@@ -305,12 +297,27 @@ fn sample(context: &Context) {
     }
 }
 
+/// Makes the programs of Modules, now and when one changes.
+fn load_modules(
+    tasks: &mut JoinSet<()>,
+    watch: &Watch,
+    providers: Option<Arc<Providers>>,
+    (modules, changed): (Arc<Modules>, mpsc::UnboundedReceiver<ModuleKey>),
+    directory: PathBuf,
+) {
+    let installed = watch.namespaces.installed_providers();
+    let (clock, random) = (watch.clock.clone(), watch.random.clone());
+    let services = modules::Services { providers, directory, clock, random };
+    tasks.spawn(modules::run(modules, changed, installed, services));
+}
+
 fn check_providers(
     tasks: &mut JoinSet<()>,
     watch: Watch,
-    providers: Arc<Providers>,
+    providers: Option<Arc<Providers>>,
     observed: mpsc::UnboundedReceiver<ObservedProvider>,
 ) {
+    let Some(providers) = providers else { return };
     let Watch { client, namespaces, leadership, clock, random, .. } = watch;
     tasks.spawn(report_available_processes(providers.clone(), namespaces));
     tasks.spawn(ProviderChecks { client, providers, leadership, clock, random }.run(observed));

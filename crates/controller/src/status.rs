@@ -288,8 +288,8 @@ mod tests {
         StatusTarget { namespace: "shop".into(), name: name.into(), uid: "u".into() }
     }
 
-    fn status(generation: i64) -> api::ResourceStatus {
-        api::ResourceStatus { observed_generation: generation, ..<_>::default() }
+    fn status(generation: i64) -> api::Status {
+        api::ResourceStatus { observed_generation: generation, ..<_>::default() }.into()
     }
 
     fn pending(generation: i64, urgency: Urgency) -> StatusUpdate {
@@ -302,13 +302,13 @@ mod tests {
         queue.push(target("a"), pending(1, Urgency::Final));
         queue.push(target("a"), pending(2, Urgency::Final));
         let (_, first) = queue.pop().unwrap();
-        assert_eq!(first.status.observed_generation, 2);
+        assert_eq!(first.status.observed_generation(), 2);
         queue.push(target("a"), pending(3, Urgency::Final));
         assert!(queue.pop().is_none());
         assert_eq!(queue.finish(&target("a"), Outcome::Again(Box::new(first), "refused".to_owned())), Some(1));
         queue.resume(target("a"));
         let (_, next) = queue.pop().unwrap();
-        assert_eq!(next.status.observed_generation, 3, "a newer status replaces the one that failed");
+        assert_eq!(next.status.observed_generation(), 3, "a newer status replaces the one that failed");
         assert_eq!(queue.finish(&target("a"), Outcome::Done(StatusOutcome::Rejected)), None);
     }
 
@@ -347,7 +347,7 @@ mod tests {
         queue.push(target("bad-0"), pending(2, Urgency::Final));
         assert!(queue.pop().is_none(), "a newer status waits for the same pause");
         queue.resume(target("bad-0"));
-        assert_eq!(queue.pop().unwrap().1.status.observed_generation, 2);
+        assert_eq!(queue.pop().unwrap().1.status.observed_generation(), 2);
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
         queue.push(target("d"), pending(2, Urgency::Final));
         let mut names = Vec::new();
         while let Some((target, pending)) = queue.pop() {
-            names.push((target.name, pending.status.observed_generation));
+            names.push((target.name, pending.status.observed_generation()));
         }
         assert_eq!(names, [("d".into(), 2), ("a".into(), 1)], "one at a time");
         queue.finish(&target("a"), Outcome::Done(StatusOutcome::Rejected));

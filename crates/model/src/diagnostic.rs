@@ -121,8 +121,17 @@ impl Diagnostic {
         if waits || self.detail.is_empty() { &self.summary } else { &self.detail }
     }
 
-    /// Returns the text without the source and the address, for a condition of the object.
+    /// Returns the text without the address, for a condition of the object. The source is that of a manifest, which has the
+    /// condition itself; only a Module has files.
     pub fn message(&self) -> String {
+        let is_of_module = self.address.as_ref().is_some_and(|address| address.kind() == "Module");
+        match self.source.as_ref().filter(|_| is_of_module) {
+            Some(source) => format!("{source}: {}", self.text()),
+            None => self.text(),
+        }
+    }
+
+    fn text(&self) -> String {
         let mut text = String::new();
         let words = self.address.as_ref().map_or(Words::Manifest, Words::of);
         let path = self.path.as_ref().and_then(|path| words.place(path));
@@ -154,6 +163,6 @@ impl fmt::Display for Diagnostic {
         if let Some(address) = &self.address {
             write!(f, "{address}: ")?;
         }
-        f.write_str(&self.message())
+        f.write_str(&self.text())
     }
 }

@@ -115,7 +115,12 @@ impl Words {
         match self {
             Self::Manifest => Some(path.clone()),
             Self::Terraform if name(0) != Some("spec") => Some(path.clone()),
-            Self::Terraform => (name(1) == Some("config")).then(|| Path(path.0[2..].to_vec())),
+            Self::Terraform => match name(1) {
+                Some("config") => Some(Path(path.0[2..].to_vec())),
+                // The variables of a Module are in its manifest.
+                Some("variables") => Some(path.clone()),
+                _ => None,
+            },
         }
     }
 }

@@ -86,7 +86,6 @@ impl Links {
 }
 
 pub struct State {
-    name: Name,
     pub evaluation: Evaluation,
     /// The Module with its inputs.
     module: Arc<Instance>,
@@ -160,7 +159,6 @@ impl Terraform {
         settings.variables.extend(values);
         let evaluation = Evaluation::new(tree.clone(), Arc::new(World(schemas)), settings);
         let state = Mutex::new(State {
-            name: origin.name.clone(),
             evaluation,
             module: module.clone(),
             unassigned: BTreeMap::new(),

@@ -10,6 +10,10 @@ use purlin::model::Reason;
 fn next_step(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidManifest => "Correct the manifest where the message points.",
+        Reason::SourceFailed => {
+            "Correct `spec.source`, or the file and line that the message names. If a server was not available, nothing: Purlin \
+     tries again by itself."
+        }
         Reason::UnknownType => "Correct `spec.type`; `terraform_data` and `kubernetes_object` are built in.",
         Reason::ProviderNotFound => "Create it, or correct the name. Purlin then continues automatically.",
         Reason::ProviderNotReady => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use configuration::{Input, ProviderSource, Settings, Tree};
-use engine::load::{Instance, Program, ProviderSpec, Revision};
+use engine::load::{Instance, Program, ProviderSpec, Revision, Template};
 use language::Budget;
 use model::{Diagnostic, Diagnostics, Reason, has_errors};
 use modules::{Installer, Options};
@@ -41,7 +41,7 @@ pub async fn program(
 ) -> Result<Arc<dyn Program>, Diagnostics> {
     let directory = services.directory.join(&*module.uid).join(module.generation.to_string());
     let fetched = source::fetch(&spec.source, &directory).await?;
-    let tree = tree(&fetched, spec).await?;
+    let tree = tree(&fetched, module).await?;
     let digest = source::digest(&fetched.package)?;
     forget_others(&directory);
     let required = required(&tree, installed)?;
@@ -82,20 +82,22 @@ fn generation(module: &Instance, digest: &str, required: &BTreeMap<ProviderSourc
 }
 
 /// The modules of a configuration, whose modules of other sources are installed first.
-async fn tree(fetched: &Fetched, spec: &api::ModuleSpec) -> Result<Tree, Diagnostics> {
+async fn tree(fetched: &Fetched, module: &Instance) -> Result<Tree, Diagnostics> {
+    let given: BTreeMap<Arc<str>, Template> = module.config.entries().into_iter().collect();
     let options = Options {
         root: fetched.root.clone(),
         within: Some(fetched.package.clone()),
-        inputs: literals(spec),
+        inputs: literals(&given),
         ..Options::default()
     };
     let installation = Installer::new(options).install(&Silent).await.map_err(source::of_module)?;
     let (tree, mut found) = (installation.tree, installation.diagnostics);
+    found.extend(tree.undeclared());
     found.extend(terraform::unsupported(&tree));
     let mut problems = of_source(terraform::diagnostics(&found, &tree.sources, ""));
     problems.extend(provisioners(&tree));
     let declared = &tree.root().variables;
-    let unknown = spec.variables.keys().filter(|name| !declared.contains_key(name.as_str()));
+    let unknown = given.keys().filter(|name| !declared.contains_key(*name));
     problems.extend(unknown.map(|name| {
         let at = model::Path::of(&["spec", "variables", name]);
         let known: Vec<&str> = declared.keys().map(AsRef::as_ref).collect();
@@ -107,7 +109,7 @@ async fn tree(fetched: &Fetched, spec: &api::ModuleSpec) -> Result<Tree, Diagnos
         }
     }));
     let unassigned = declared.iter().filter(|(_, variable)| variable.default.is_none()).map(|(name, _)| name);
-    problems.extend(unassigned.filter(|name| !spec.variables.contains_key(&***name)).map(|name| {
+    problems.extend(unassigned.filter(|name| !given.contains_key(*name)).map(|name| {
         let what = format!("the variable `{name}` of the module has no default and no value");
         let problem = Diagnostic::general(Reason::InvalidManifest, what).at(model::Path::of(&["spec", "variables"]));
         problem.hint(format!("set `spec.variables.{name}`"))
@@ -116,14 +118,12 @@ async fn tree(fetched: &Fetched, spec: &api::ModuleSpec) -> Result<Tree, Diagnos
 }
 
 /// The values of variables that are known without other objects.
-fn literals(spec: &api::ModuleSpec) -> BTreeMap<String, Input> {
-    let values = spec.variables.iter().filter(|(_, value)| !value.to_string().contains("${"));
-    values
-        .map(|(name, value)| {
-            let value = terraform::from_model(&model::Value::from_json(value.clone()), &cty::Type::Dynamic);
-            (name.clone(), Input::Value(value))
-        })
-        .collect()
+fn literals(given: &BTreeMap<Arc<str>, Template>) -> BTreeMap<String, Input> {
+    let values = given.iter().filter_map(|(name, value)| {
+        let value = terraform::from_model(value.as_literal()?, &cty::Type::Dynamic);
+        Some((name.to_string(), Input::Value(value)))
+    });
+    values.collect()
 }
 
 /// Problems with the files of a module are those of its source.

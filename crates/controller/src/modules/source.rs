@@ -45,13 +45,10 @@ pub async fn fetch(source: &api::ModuleSource, into: &Path) -> Result<Fetched, D
         _ => std::fs::create_dir_all(into),
     };
     renewed.map_err(|error| failed(format!("the directory {} cannot be written: {error}", into.display())))?;
-    let remote = match remote(source)? {
-        Some(remote) => remote,
-        None => {
-            let root = into.join(ROOT);
-            write_files(source, &root)?;
-            return Ok(Fetched { package, root, name: None });
-        }
+    let Some(remote) = remote(source)? else {
+        let root = into.join(ROOT);
+        write_files(source, &root)?;
+        return Ok(Fetched { package, root, name: None });
     };
     let options = Options { root: into.to_owned(), within: Some(into.to_owned()), ..Options::default() };
     let Remote { source, version, name } = remote;

@@ -173,7 +173,8 @@ impl Bench {
             Command::Move(request) => self.carry_out_moves(*request).await,
             Command::WriteApproval(write) => self.write_approval(*write),
             Command::WriteStatus(target, update) => {
-                self.status.insert(target.name.to_string(), update.status);
+                let api::Status::Resource(status) = update.status else { return true };
+                self.status.insert(target.name.to_string(), *status);
                 return true;
             }
             _ => return true,
@@ -276,7 +277,7 @@ fn short(command: &Command) -> String {
         Command::Plan(request) => format!(" plan {:?}", request.names()),
         Command::Execute(WorkerCommand::Start(input, _)) => format!(" start {}", input.step().id()),
         Command::Progress(step, kind) => format!(" {} {kind:?}", step.id()),
-        Command::WriteStatus(target, update) => format!(" status {} {:?}", target.name, update.status.conditions),
+        Command::WriteStatus(target, update) => format!(" status {} {:?}", target.name, update.status.conditions()),
         Command::Recover(stored) => format!(" recover {}", stored.record.address),
         Command::Release { name, .. } => format!(" release {name}"),
         Command::Claim { address, .. } => format!(" claim {address}"),

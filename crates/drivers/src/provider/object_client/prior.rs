@@ -70,7 +70,7 @@ impl ObjectClient<'_> {
         let Type::Object(object) = self.kind.schema.ty() else { return value };
         match &value {
             EngineValue::Map(map) if version == self.kind.schema.version.max(0) => {
-                let known = map.iter().filter(|(name, _)| object.attributes.contains_key(*name));
+                let known = map.iter().filter(|(name, _)| object.attributes.contains_key(name));
                 EngineValue::map(known.map(|(name, item)| (name.clone(), item.clone())))
             }
             _ => value,

@@ -103,6 +103,7 @@ impl PublishedCondition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::ResourceStatus;
     use api::conditions::condition;
 
     #[test]
@@ -113,7 +114,7 @@ mod tests {
             condition(ConditionType::Synced, "False", "OperationFailed", long, -1),
         ];
         let status = ResourceStatus { conditions, observed_generation: 3, ..<_>::default() };
-        let published = PublishedStatus::of(&status.into(), &mut Interner::default());
+        let published = PublishedStatus::of(&status.clone().into(), &mut Interner::default());
         assert_eq!(published.conditions(), status.conditions);
         assert_eq!(published.condition(ConditionType::Synced).as_ref(), status.conditions.get(1));
         assert_eq!(published.condition(ConditionType::Stalled), None);

@@ -154,7 +154,7 @@ impl<'a> Verdicts<'a> {
             InstanceCount::Disabled => {
                 return at_rest(family, Reason::Disabled, &format!("the {kind} is disabled and has no objects"));
             }
-            InstanceCount::Unknown => return Verdict::progressing(Reason::Progressing, "not planned yet"),
+            InstanceCount::Unknown => return self.unknown(family, list),
             InstanceCount::Known(0) => {
                 return at_rest(family, Reason::NoInstances, "the desired number of instances is 0");
             }
@@ -170,6 +170,17 @@ impl<'a> Verdicts<'a> {
                 Verdict::progressing(Reason::Progressing, format!("{ready} of {desired} ready"))
             }
             None => at_rest(family, Reason::Available, &format!("{ready} of {desired} ready")),
+        }
+    }
+
+    /// The verdict while it is not known how many objects there are. Those of a Module that are known may be in trouble.
+    fn unknown(&self, family: &FamilyInput<'_>, list: &[(&Address, Verdict)]) -> Verdict {
+        match lead(list, self.is_active).filter(|_| family.resource.address.is_module()) {
+            Some((address, verdict)) => {
+                let open = list.iter().filter(|(_, verdict)| verdict.class != Class::Ready).count();
+                Verdict { message: format!("{address}: {}{}", verdict.message, more(open - 1)), ..verdict }
+            }
+            None => Verdict::progressing(Reason::Progressing, "not planned yet"),
         }
     }
 

@@ -156,7 +156,7 @@ impl Case {
 
     /// The case after the status was written.
     fn then(mut self, summary: &Summary) -> Self {
-        self.previous = PublishedStatus::of(&summary.status, &mut engine::load::Interner::default());
+        self.previous = PublishedStatus::of(&summary.status.clone().into(), &mut engine::load::Interner::default());
         self
     }
 }
@@ -398,7 +398,7 @@ fn a_long_message_is_written_once() {
     assert_eq!(summary.notes.len(), 1);
     let messages: Vec<&str> = summary.status.conditions.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(messages, [message.as_str(), refers, message.as_str()], "a failure is shown by other tools");
-    stalled.previous = PublishedStatus::of(&summary.status, &mut engine::load::Interner::default());
+    stalled.previous = PublishedStatus::of(&summary.status.clone().into(), &mut engine::load::Interner::default());
     assert!(stalled.sum(2).notes.is_empty(), "the same failure is no news");
 }
 

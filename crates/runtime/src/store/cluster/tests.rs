@@ -16,8 +16,8 @@ use testkit::secrets_server::{Fault, SharedServer, server};
 #[derive(Default)]
 struct View {
     metadata: Mutex<Option<ResourceMeta>>,
-    recorded: Mutex<Vec<InstanceKey>>,
-    indexed: Mutex<Vec<InstanceKey>>,
+    recorded: Mutex<Vec<Address>>,
+    indexed: Mutex<Vec<Address>>,
 }
 
 impl ResourceView for View {
@@ -25,11 +25,11 @@ impl ResourceView for View {
         self.metadata.lock().unwrap().clone()
     }
 
-    fn recorded(&self, _: &str, _: &Name) -> Vec<InstanceKey> {
+    fn recorded(&self, _: &str, _: &Name) -> Vec<Address> {
         self.recorded.lock().unwrap().clone()
     }
 
-    fn indexed(&self, _: &str, _: &Name) -> Vec<InstanceKey> {
+    fn indexed(&self, _: &str, _: &Name) -> Vec<Address> {
         self.indexed.lock().unwrap().clone()
     }
 }

@@ -14,7 +14,7 @@ async fn a_family_has_an_index_and_one_pair_of_marks() {
     assert!(requests.matches("family").count() <= 2, "{requests}");
     let index = scene.journal.secrets().get_family("shop", &"web".into(), RetryPolicy::SHORT).await.unwrap().unwrap();
     assert_eq!(index.instances.len(), 50);
-    *scene.view.recorded.lock().unwrap() = intents.iter().map(|intent| intent.address.key.clone()).collect();
+    *scene.view.recorded.lock().unwrap() = intents.iter().map(|intent| intent.address.clone()).collect();
     let mut lives = intents.into_iter().zip(versions);
     let (last, version) = lives.next().unwrap();
     let erased = join_all(lives.map(|(record, version)| scene.journal.erase(stored(&record, version.unwrap())))).await;
@@ -51,7 +51,7 @@ async fn a_later_object_without_a_key_joins_and_leaves_the_index() {
     let other = first_intent("web[1]");
     scene.journal.intend(other.clone(), None).await.unwrap();
     // Another process, which knows only the watches, for a record that was lost meanwhile.
-    *scene.view.indexed.lock().unwrap() = vec![other.address.key.clone()];
+    *scene.view.indexed.lock().unwrap() = vec![other.address.clone()];
     let (own, _stop) = secrets(scene.journal.secrets().caller().client().clone());
     let journal = ClusterJournal::new(own, scene.view.clone());
     let version = journal.intend(first_intent("web"), None).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_lost_object_without_a_key_stays_in_the_index_without_siblings() {
     // The record of `web` is lost, and another process takes over.
     let (own, _stop) = secrets(scene.journal.secrets().caller().client().clone());
     let journal = ClusterJournal::new(own, scene.view.clone());
-    *scene.view.recorded.lock().unwrap() = vec![other.address.key.clone()];
+    *scene.view.recorded.lock().unwrap() = vec![other.address.clone()];
     journal.erase(stored(&other, version)).await.unwrap();
     assert_eq!(index(&scene).await, ["web"]);
     assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]));
@@ -138,8 +138,7 @@ impl Fixture {
     fn shows_server(&self, recorded: &[&str]) {
         let meta = ResourceMeta::of(&serde_json::from_value(self.resource()).unwrap(), |text| text.into());
         *self.view.metadata.lock().unwrap() = Some(meta);
-        let keys = recorded.iter().map(|address| address.parse::<Address>().unwrap().key);
-        *self.view.recorded.lock().unwrap() = keys.collect();
+        *self.view.recorded.lock().unwrap() = recorded.iter().map(|address| address.parse().unwrap()).collect();
     }
 
     /// A journal of another process, which knows only the watches.
@@ -230,7 +229,7 @@ async fn an_index_is_lost_although_a_user_has_removed_the_finalizer() {
 #[tokio::test(start_paused = true)]
 async fn a_family_gets_its_marks_back() {
     let scene = family_of_two().await;
-    *scene.view.indexed.lock().unwrap() = vec![InstanceKey::Index(0), InstanceKey::Index(1)];
+    *scene.view.indexed.lock().unwrap() = ["web[0]", "web[1]"].map(|address| address.parse().unwrap()).to_vec();
     scene.requests();
     let record = with_object(&first_intent("web[0]"));
     scene.journal.mark(&record).await.unwrap();
