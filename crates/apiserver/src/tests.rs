@@ -194,7 +194,7 @@ async fn a_lost_request_has_no_effect_but_one_with_a_lost_answer_has() {
     assert!(matches!(api.create(&PostParams::default(), &typed("a")).await, Err(kube::Error::Service(_))));
     assert_eq!(config_maps(&cluster), ["a"]);
     let tape = cluster.tape().join("\n");
-    assert!(tape.ends_with("a1 CREATE configmaps/shop -> 201 rv=100011 (answer lost)"), "{tape}");
+    assert!(tape.ends_with("a1 CREATE configmaps/shop -> 201 rv=100012 (answer lost)"), "{tape}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,8 @@
 //! The program: a configuration and the values that it was last evaluated with.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
 
 use configuration::{
     Answer, Dependency, Evaluation, Input, InstanceAddress, Key, LocalProvider, ModulePath, Presence, ProviderAddress,
@@ -95,8 +94,6 @@ pub struct State {
     seen: HashMap<Address, Value>,
     /// The values of whole blocks that were seen last, if no object of them was set since.
     whole: HashMap<Stem, Value>,
-    /// The outputs that threads are computing. One that needs itself has no value.
-    computing: HashSet<(ThreadId, Arc<str>)>,
 }
 
 /// A value that the engine has.
@@ -164,7 +161,6 @@ impl Terraform {
             unassigned: BTreeMap::new(),
             seen: HashMap::new(),
             whole: HashMap::new(),
-            computing: HashSet::new(),
         });
         Self(Arc::new(Shared { tree, origin, providers, links, state }))
     }
@@ -287,13 +283,8 @@ impl Program for Terraform {
 
     fn output(&self, name: &str, scope: &dyn Scope) -> Option<Value> {
         let (name, _) = self.0.tree.root().outputs.get_key_value(name)?;
-        let computing = (thread::current().id(), name.clone());
-        if !self.0.lock().computing.insert(computing.clone()) {
-            return Some(Value::Unknown);
-        }
         let uses = |evaluation: &Evaluation| evaluation.output_now(name).map(|answer| answer.uses).unwrap_or_default();
-        let mut state = self.0.settle(scope, uses);
-        state.computing.remove(&computing);
+        let state = self.0.settle(scope, uses);
         let value = state.evaluation.output_now(name).and_then(|answer| answer.value);
         value.map(|value| value::to_model(&value))
     }

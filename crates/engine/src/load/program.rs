@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::expression::Variable;
 use super::{
     Config, Expansion, Family, Instance, InstanceKeys, InstanceSelector, ProviderConfig, ProviderSpec, Reference,
     Repetition, Scope,
@@ -102,8 +103,13 @@ impl Config {
     /// The value of an output of a Module, which stands in the place of a key: `network/["id"]`. `None`: the address is no such
     /// one, or there is none.
     pub fn output(&self, address: &Address, scope: &dyn Scope) -> Option<Value> {
+        self.output_within(address, scope, None)
+    }
+
+    fn output_within(&self, address: &Address, scope: &dyn Scope, outer: Option<&OutputScope<'_>>) -> Option<Value> {
         let InstanceKey::Key(output) = &address.key else { return None };
-        self.program(address.name()).filter(|_| !address.is_qualified())?.output(output, scope)
+        let program = self.program(address.name()).filter(|_| !address.is_qualified())?;
+        program.output(output, &OutputScope { config: self, output: address, scope, outer })
     }
 
     /// Adds the references to the objects that outputs of Modules come from, to what reads the outputs.
@@ -192,6 +198,45 @@ impl Config {
         self.families.retain(|stem, family| family.shared.only_recorded || is_of_another(stem));
         self.instances.extend(instances.into_iter().map(|instance| (instance.address.clone(), instance)));
         self.families.extend(families.into_iter().map(|family| (family.shared.address.stem.clone(), family)));
+    }
+}
+
+/// The scope in which an output is computed, which may come from outputs of other Modules.
+struct OutputScope<'a> {
+    config: &'a Config,
+    output: &'a Address,
+    /// The scope of everything else.
+    scope: &'a dyn Scope,
+    /// The scope of the output that needs this one.
+    outer: Option<&'a OutputScope<'a>>,
+}
+
+impl OutputScope<'_> {
+    /// Whether an output is being computed.
+    fn computes(&self, output: &Address) -> bool {
+        self.output == output || self.outer.is_some_and(|outer| outer.computes(output))
+    }
+}
+
+impl Scope for OutputScope<'_> {
+    fn object(&self, address: &Address) -> Option<Value> {
+        // An output that comes from itself has no value.
+        if self.computes(address) {
+            return Some(Value::Unknown);
+        }
+        self.config.output_within(address, self.scope, Some(self)).or_else(|| self.scope.object(address))
+    }
+
+    fn namespace(&self) -> Value {
+        self.scope.namespace()
+    }
+
+    fn variable(&self, variable: Variable) -> Option<Value> {
+        self.scope.variable(variable)
+    }
+
+    fn is_final(&self) -> bool {
+        self.scope.is_final()
     }
 }
 

@@ -99,6 +99,10 @@ fn check_value(check: &mut Checker, planned: &Value, actual: &Value) {
     if !actual.is_known() {
         return check.report("was known, but is now unknown");
     }
+    // Nothing in them shows the type of their elements.
+    if typed && is_empty(planned) && is_empty(actual) && !actual.ty().conforms_to(planned.ty()) {
+        return check.report(type_mismatch(planned, actual));
+    }
     match (planned.ty(), actual.ty()) {
         (Type::Set(_), Type::Set(_)) => check_sets(check, items(planned), items(actual), check_value),
         (Type::List(_), Type::List(_)) | (Type::Tuple(_), Type::Tuple(_)) => {
@@ -122,6 +126,11 @@ fn check_value(check: &mut Checker, planned: &Value, actual: &Value) {
         _ if planned != actual => check.report("does not match the planned value"),
         _ => {}
     }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_items().is_some_and(<[Value]>::is_empty)
+        || value.as_entries().is_some_and(|entries| entries.iter().next().is_none())
 }
 
 fn type_mismatch(planned: &Value, actual: &Value) -> String {

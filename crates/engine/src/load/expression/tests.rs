@@ -377,7 +377,7 @@ fn errors_are_found_before_the_evaluation() {
             ${self.id}  =>  spec.config.a: `${self.id}` at column 1: `self` is not available here: it is the object after a change, which is not known here (hint: use it in postconditions, hooks and `publish`)
             ${count.index + 1}  =>  spec.config.a: `${count.index + 1}` at column 1: `count` is not available here: it exists only in a Resource with `count` (hint: set `count` on the Resource)
             ${data.ami.id}  =>  `${data.ami.id}` at column 1: there is no DataSource `ami`
-            ${inputs.domain}  =>  spec.config.a: `${inputs.domain}` at column 1: `inputs` is reserved: it is not available here; expressions can reference Resources by name, `data`, `ns` and `resources` (hint: to reference a Resource with this name, write `resources["inputs"]`)
+            ${inputs.domain}  =>  spec.config.a: `${inputs.domain}` at column 1: `inputs` is reserved: it is not available here; expressions can reference Resources by name, `data`, `modules`, `ns` and `resources` (hint: to reference a Resource with this name, write `resources["inputs"]`)
             ${each.key}  =>  spec.config.a: `${each.key}` at column 1: `each` is not available here: it exists only in a Resource with `forEach` (hint: set `forEach` on the Resource)
             ${import.id}  =>  spec.config.a: `${import.id}` at column 1: `import` is reserved: it has a special meaning in expressions (hint: to reference a Resource with this name, write `resources["import"]`)
             ${namespace.name}  =>  spec.config.a: `${namespace.name}` at column 1: `namespace` is reserved: it has a special meaning in expressions (hint: to reference a Resource with this name, write `resources["namespace"]`)
