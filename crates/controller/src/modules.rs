@@ -145,7 +145,11 @@ impl Modules {
             }
             Err(problems) => {
                 module.failures += 1;
-                module.loaded = Loaded::Failed(problems);
+                match module.loaded {
+                    // What is in force stays so.
+                    Loaded::Yes(_) => log(key, &problems),
+                    Loaded::No | Loaded::Failed(_) => module.loaded = Loaded::Failed(problems),
+                }
                 Some(module.failures)
             }
         };
@@ -195,6 +199,14 @@ pub async fn run(
                 modules.keys().into_iter().for_each(|key| modules.load(key));
             }
         }
+    }
+}
+
+/// A module that cannot be loaded again has no problem that its status would show.
+fn log(key: &ModuleKey, problems: &Diagnostics) {
+    let (namespace, name) = (&*key.namespace, &*key.name);
+    for problem in problems {
+        tracing::warn!(namespace, name, error = %problem, "a module cannot be loaded again; its last revision stays in force");
     }
 }
 

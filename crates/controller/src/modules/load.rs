@@ -39,11 +39,29 @@ pub async fn program(
     spec: &api::ModuleSpec,
     installed: &Installed,
 ) -> Result<Arc<dyn Program>, Diagnostics> {
-    let directory = services.directory.join(&*module.uid).join(module.generation.to_string());
-    let fetched = source::fetch(&spec.source, &directory).await?;
+    // The program that is in force reads the files of an earlier one.
+    let attempt = format!("{}-{:x}", module.generation, services.random.number());
+    let directory = services.directory.join(&*module.uid).join(attempt);
+    let loaded = load(services, key, module, spec, installed, &directory).await;
+    if loaded.is_ok() {
+        forget_others(&directory);
+    } else if let Err(error) = std::fs::remove_dir_all(&directory) {
+        tracing::debug!(directory = %directory.display(), %error, "the files of a module that was not loaded stay");
+    }
+    loaded
+}
+
+async fn load(
+    services: &Services,
+    key: &ModuleKey,
+    module: &Arc<Instance>,
+    spec: &api::ModuleSpec,
+    installed: &Installed,
+    directory: &Path,
+) -> Result<Arc<dyn Program>, Diagnostics> {
+    let fetched = source::fetch(&spec.source, directory).await?;
     let tree = tree(&fetched, module).await?;
     let digest = source::digest(&fetched.package)?;
-    forget_others(&directory);
     let required = required(&tree, installed)?;
     let providers = services.providers.as_ref().ok_or_else(|| failed("no provider can be used here"))?;
     let schemas = programs::schemas(providers, &required).await?;
@@ -196,7 +214,7 @@ fn failed(what: &str) -> Diagnostics {
     vec![Diagnostic::general(Reason::SourceFailed, what)]
 }
 
-/// Removes the files of other generations of a Module.
+/// Removes the files of earlier versions of a Module.
 fn forget_others(directory: &Path) {
     let Some(parent) = directory.parent() else { return };
     let others = std::fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());

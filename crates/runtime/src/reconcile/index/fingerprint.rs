@@ -31,6 +31,9 @@ impl Index {
             let instance = &entry.instance;
             (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);
             (&instance.replace_requested, &instance.moved_from).hash(&mut hasher);
+            // The files of a Module can change without its spec.
+            let revision = instance.program.as_ref().and_then(|program| program.revision());
+            revision.map(|revision| revision.digest).hash(&mut hasher);
             self.inputs.versions(instance).for_each(|version| version.hash(&mut hasher));
             self.providers.version_for(instance).hash(&mut hasher);
         }
