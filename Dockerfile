@@ -30,6 +30,7 @@ COPY crates/configuration/Cargo.toml crates/configuration/
 COPY crates/terraform/Cargo.toml crates/terraform/
 COPY crates/fetch/Cargo.toml crates/fetch/
 COPY crates/modules/Cargo.toml crates/modules/
+COPY crates/programs/Cargo.toml crates/programs/
 RUN mkdir -p src benches tests/local tests/cluster tests/simulation \
     && echo 'fn main() {}' | tee src/main.rs benches/local.rs benches/providers.rs benches/cluster.rs benches/hostile.rs \
         tests/local/main.rs tests/cluster/main.rs tests/simulation/main.rs \
