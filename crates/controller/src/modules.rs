@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::namespaces::Namespaces;
-use super::watch::{Watch, WatchedKind, observed};
+use super::watch::{Watch, WatchedKind, namespace_of, observed};
 use api::{ModuleStatus, RawObject};
 use drivers::Providers;
 use engine::load::{self as desired, Instance, Interner, Program, ProviderSpec, ServiceAccounts};
@@ -219,12 +219,11 @@ async fn again(key: ModuleKey, pause: Duration) -> ModuleKey {
 pub struct WatchedModules {
     modules: Arc<Modules>,
     accounts: ServiceAccounts,
-    interner: Interner,
 }
 
 impl WatchedModules {
     pub fn new(modules: Arc<Modules>, accounts: ServiceAccounts) -> Self {
-        Self { modules, accounts, interner: Interner::default() }
+        Self { modules, accounts }
     }
 }
 
@@ -242,10 +241,12 @@ impl WatchedKind for WatchedModules {
     }
 
     async fn applied(&mut self, _: &Watch, object: Self::Object) {
-        let (instance, spec) = desired::module_from_raw(&object, &self.accounts, &mut self.interner);
+        // Modules are few, and share few strings: what is interned for one is not kept.
+        let strings = &mut Interner::default();
+        let (instance, spec) = desired::module_from_raw(&object, &self.accounts, strings);
         let key = ModuleKey { namespace: namespace_of(&object), name: instance.address.name().clone() };
         let status: Option<ModuleStatus> = object.status();
-        let observed = observed(&object, instance, status.map(Into::into), &mut self.interner);
+        let observed = observed(&object, instance, status.map(Into::into), strings);
         self.modules.applied(key, observed, spec);
     }
 
@@ -257,8 +258,4 @@ impl WatchedKind for WatchedModules {
     fn listed(&mut self, watch: &Watch) {
         watch.namespaces.apply_to_all(watch.only.as_deref(), &Event::Listed(ListedKind::Modules));
     }
-}
-
-fn namespace_of(object: &impl kube::Resource) -> Namespace {
-    object.namespace().unwrap_or_default().into()
 }

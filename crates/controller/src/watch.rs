@@ -436,7 +436,7 @@ impl WatchedKind for NamespaceObjects {
     }
 }
 
-fn namespace_of(object: &impl kube::Resource) -> Namespace {
+pub(crate) fn namespace_of(object: &impl kube::Resource) -> Namespace {
     object.namespace().unwrap_or_default().into()
 }
 
